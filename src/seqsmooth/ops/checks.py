@@ -1,0 +1,101 @@
+"""One sentence for every wrong argument: what must be, and what is.
+
+Checks of shape, type and range cost nothing and always run. Checks of the *values* in a tensor need those values on
+the host, so they run only where that is free: on the CPU, outside `torch.compile`. On an accelerator they would stall
+the queue at every step, and the index kernels of the device catch a bad id themselves.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+
+import torch
+from torch import Tensor
+
+
+def must(condition: bool, name: str, rule: str, value: object) -> None:
+    """Raise ``ValueError("`name` must be <rule>, but is <value> instead.")`` unless `condition` holds."""
+    if not condition:
+        raise ValueError(f"`{name}` must be {rule}, but is {value} instead.")
+
+
+def positive(name: str, value: float) -> float:
+    """Check a number greater than 0 (infinity is one)."""
+    must(_is_number(value), name, "a number", repr(value))
+    must(value > 0, name, "greater than 0", value)
+    return float(value)
+
+
+def non_negative(name: str, value: float) -> float:
+    """Check a finite number that is 0 or more."""
+    must(_is_number(value), name, "a number", repr(value))
+    must(0 <= value < math.inf, name, "a finite number, 0 or more", value)
+    return float(value)
+
+
+def fraction(name: str, value: float) -> float:
+    """Check a number between 0 and 1."""
+    must(_is_number(value), name, "a number", repr(value))
+    must(0 <= value <= 1, name, "between 0 and 1", value)
+    return float(value)
+
+
+def at_least(name: str, value: int, least: int) -> int:
+    """Check a whole number that is `least` or more."""
+    must(isinstance(value, int) and not isinstance(value, bool), name, "a whole number", repr(value))
+    must(value >= least, name, f"{least} or more", value)
+    return value
+
+
+def one_of(name: str, value: object, choices: Sequence[str]) -> None:
+    """Check a word from a short list."""
+    listed = ", ".join(repr(choice) for choice in choices)
+    must(isinstance(value, str) and value in choices, name, f"one of {listed}", repr(value))
+
+
+def is_tensor(name: str, value: object) -> None:
+    """Check that something is a tensor at all."""
+    must(isinstance(value, Tensor), name, "a torch.Tensor", f"a {type(value).__name__}")
+
+
+def shape(name: str, value: Tensor, *sizes: int | None, letters: str) -> None:
+    """Check a tensor's shape against `sizes`, where None admits any size; `letters` names it, as in "(B, T)"."""
+    is_tensor(name, value)
+    same = value.dim() == len(sizes) and all(w is None or w == s for w, s in zip(sizes, value.shape, strict=True))
+    known = (
+        "" if all(size is None for size in sizes) else f" = ({', '.join('*' if s is None else str(s) for s in sizes)})"
+    )
+    must(same, name, f"of shape {letters}{known}", tuple(value.shape))
+
+
+def integers(name: str, value: Tensor) -> None:
+    """Check a tensor of ids."""
+    is_tensor(name, value)
+    whole = not (value.is_floating_point() or value.is_complex() or value.dtype == torch.bool)
+    must(whole, name, "a tensor of whole numbers", value.dtype)
+
+
+def floats(name: str, value: Tensor) -> None:
+    """Check a tensor of real numbers."""
+    is_tensor(name, value)
+    must(value.is_floating_point(), name, "a floating-point tensor", value.dtype)
+
+
+def visible(value: Tensor) -> bool:
+    """Whether looking at the values of a tensor is free: they are on the host and nothing is being traced."""
+    return value.device.type == "cpu" and not torch.compiler.is_compiling()
+
+
+def ids_below(name: str, value: Tensor, size: int, where: Tensor | None = None) -> None:
+    """Check that ids (those where `where` holds) lie in [0, size); only where `visible`."""
+    if not visible(value) or value.numel() == 0:
+        return
+    used = value if where is None else value.masked_fill(~where, 0)
+    low, high = used.min(), used.max()
+    must(bool(low >= 0), name, f"ids in [0, {size})", f"{int(low)} at its lowest")
+    must(bool(high < size), name, f"ids in [0, {size})", f"{int(high)} at its highest")
+
+
+def _is_number(value: object) -> bool:
+    return isinstance(value, (int, float)) and not isinstance(value, bool) and not math.isnan(value)

@@ -1,0 +1,139 @@
+"""The heart: cross entropy of logits against a soft target, c * lse(z) - <q, z>, in plain torch."""
+
+from __future__ import annotations
+
+from typing import Literal, NamedTuple
+
+import torch
+from torch import Tensor
+
+from seqsmooth.ops import checks
+from seqsmooth.ops.precision import finest, widen
+from seqsmooth.ops.soft_target import IGNORED, SoftTarget
+from seqsmooth.ops.tables import masked_dot
+
+Reduction = Literal["mean", "sum", "none"]
+REDUCTIONS: tuple[Reduction, ...] = ("mean", "sum", "none")
+
+
+class RowLosses(NamedTuple):
+    """What one pass over the logits gives for each of N rows."""
+
+    smoothed: Tensor
+    """(N,) c * lse - <q, z> - w * H(p); exactly 0 where the target is empty."""
+    nll: Tensor
+    """(N,) -ln p(label), without gradient; 0 where the label is empty."""
+
+
+def cross_entropy(
+    logits: Tensor,  # (..., V)
+    target: SoftTarget | Tensor,  # of shape (...)
+    *,
+    ignore_index: int = IGNORED,
+    reduction: Reduction = "mean",
+    num_items: Tensor | float | None = None,
+) -> Tensor:
+    """Cross entropy - sum_v q(v) ln p(v) against any soft target.
+
+    With labels, or a target of one slot of weight 1, this is `torch.nn.functional.cross_entropy`. It differs where that
+    one gives NaN: a mean over nothing is 0, logits of ignored positions may hold anything, and a target that gives no
+    mass to a token does not mind that token's logit being minus infinity. Half-precision logits are summed in fp32.
+
+    Args:
+        logits: scores, of any float type.
+        target: a `SoftTarget`, or plain labels.
+        ignore_index: the id of an empty slot (or label).
+        reduction: "mean" over the positions kept, "sum", or "none" (shape ...).
+        num_items: what "mean" divides by instead: the number of targets of the whole step, when this call sees only one
+            of its micro-batches.
+
+    Examples:
+        >>> logits = torch.tensor([[2.0, 0.0, 0.0]])
+        >>> target = SoftTarget(torch.tensor([[0, 1]]), torch.tensor([[0.9, 0.1]]))
+        >>> round(cross_entropy(logits, target).item(), 4)
+        0.4395
+    """
+    target = as_target(target)
+    check_logits("logits", logits, target, ignore_index)
+    flat = target.flatten()
+    losses = row_losses(logits.reshape(-1, logits.shape[-1]), flat, ignore_index=ignore_index)
+    return reduce(losses.smoothed.reshape(target.shape), flat.kept(ignore_index), reduction, num_items)
+
+
+def row_losses(
+    logits: Tensor,  # (N, V)
+    target: SoftTarget,  # of shape (N,)
+    *,
+    labels: Tensor | None = None,  # (N,) for the unsmoothed NLL
+    entropy_weights: Tensor | None = None,  # (N,) weight of H(p), subtracted
+    ignore_index: int = IGNORED,
+) -> RowLosses:
+    """Cross entropy, entropy and NLL of each row; arguments are taken as checked."""
+    kept = target.kept(ignore_index)
+    settled = target.settle(ignore_index)
+    # Overwriting ignored rows, rather than multiplying them by 0, keeps their NaN and inf out of the gradient too.
+    wide = widen(logits).masked_fill(~kept.unsqueeze(-1), 0)
+    lse = wide.logsumexp(-1)
+    smoothed = settled.mass().to(wide.dtype) * lse
+    smoothed = smoothed - masked_dot(settled.weights.to(wide.dtype), wide.gather(-1, settled.ids))
+    for row in settled.rows:
+        smoothed = smoothed - row.table.dot(wide, row.index, row.weights)
+    if entropy_weights is not None:
+        probabilities = (wide - lse.unsqueeze(-1)).exp()
+        entropy = lse - masked_dot(probabilities, wide)
+        smoothed = smoothed - entropy_weights.to(wide.dtype) * entropy
+    smoothed = smoothed.masked_fill(~kept, 0)
+    return RowLosses(smoothed, _nll(wide, lse, labels, ignore_index))
+
+
+def as_target(target: SoftTarget | Tensor) -> SoftTarget:
+    """Labels as a soft target; a soft target as it is."""
+    if isinstance(target, SoftTarget):
+        return target
+    checks.must(isinstance(target, Tensor), "target", "a SoftTarget or a tensor of labels", type(target).__name__)
+    checks.integers("target", target)
+    return SoftTarget.from_labels(target, dtype=finest(target.device))
+
+
+def check_logits(name: str, logits: Tensor, target: SoftTarget, ignore_index: int = IGNORED) -> None:
+    """Check logits (..., V) against the positions, tables and ids of a target."""
+    checks.floats(name, logits)
+    lead = ", ".join(str(size) for size in target.shape)
+    fits = logits.dim() >= 1 and logits.shape[:-1] == target.shape
+    checks.must(fits, name, f"of shape ({lead}{', ' if lead else ''}V), as the target", tuple(logits.shape))
+    check_vocabulary(target, logits.shape[-1], ignore_index)
+
+
+def check_vocabulary(target: SoftTarget, vocab_size: int, ignore_index: int = IGNORED) -> None:
+    """Check the tables and ids of a target against V."""
+    checks.must(vocab_size >= 1, "logits", "over 1 token or more", f"over {vocab_size}")
+    for row in target.rows:
+        checks.must(row.table.vocab_size == vocab_size, "logits", f"over {row.table.vocab_size} tokens", vocab_size)
+    checks.ids_below("target.ids", target.ids, vocab_size, where=target.ids != ignore_index)
+
+
+def reduce(
+    losses: Tensor,  # (...)
+    kept: Tensor,  # (N,) bool
+    reduction: Reduction,
+    num_items: Tensor | float | None,
+) -> Tensor:
+    """Sum, mean over what is kept (or over `num_items`), or nothing."""
+    checks.one_of("reduction", reduction, REDUCTIONS)
+    if num_items is not None:
+        checks.must(reduction == "mean", "num_items", f"left out with reduction={reduction!r}", num_items)
+        if not isinstance(num_items, Tensor):
+            checks.positive("num_items", num_items)
+    if reduction == "none":
+        return losses
+    if reduction == "sum":
+        return losses.sum()
+    return losses.sum() / (kept.sum().clamp_min(1) if num_items is None else num_items)
+
+
+def _nll(wide: Tensor, lse: Tensor, labels: Tensor | None, ignore_index: int) -> Tensor:
+    if labels is None:
+        return torch.zeros_like(lse).detach()
+    empty = labels == ignore_index
+    chosen = wide.detach().gather(-1, labels.masked_fill(empty, 0).unsqueeze(-1)).squeeze(-1)
+    return (lse.detach() - chosen).masked_fill(empty, 0)

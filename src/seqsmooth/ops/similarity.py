@@ -1,0 +1,73 @@
+"""Rows of the token-level law r(.|y) of Elbayad et al. 2018, computed from embeddings when asked."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import torch
+from torch import Tensor
+
+from seqsmooth.ops.tables import masked_dot
+
+ROW_ELEMENTS = 2**24
+"""Entries of rows computed at once when rows are summed."""
+
+
+@dataclass(frozen=True, eq=False)
+class SimilarityTable:
+    """V rows: r(v|y) = softmax over v of (cos(v, y) - beta * min(f_v / f_y, f_y / f_v)) / tau.
+
+    The paper's token-level law and, with `beta` > 0, its rare-token promotion r^freq. Never V x V in memory. A token
+    that is not `known` keeps all its mass to itself and receives none from others.
+    """
+
+    units: Tensor  # (V, D) embeddings of norm 1
+    known: Tensor  # (V,) bool
+    tau: float
+    beta: float = 0.0
+    counts: Tensor | None = None  # (V,)
+
+    @property
+    def vocab_size(self) -> int:
+        """V."""
+        return self.units.shape[0]
+
+    def rows(
+        self,
+        tokens: Tensor,  # (n,)
+    ) -> Tensor:  # (n, V)
+        """The law of each token."""
+        reward = self.units[tokens] @ self.units.T
+        if self.counts is not None and self.beta > 0:
+            reward = reward - self.beta * _frequency_ratio(self.counts[tokens].unsqueeze(-1), self.counts)
+        reward = reward.masked_fill(~self.known, -torch.inf)
+        # The best reward is taken off before dividing, so that no temperature overflows. A vocabulary without any
+        # known token has no best reward; its rows are replaced below.
+        best = reward.amax(-1, keepdim=True).clamp_min(torch.finfo(reward.dtype).min)
+        spread = torch.softmax((reward - best) / self.tau, -1)
+        itself = tokens.unsqueeze(-1) == torch.arange(self.vocab_size, device=tokens.device)
+        return torch.where(self.known[tokens].unsqueeze(-1), spread, itself.to(spread.dtype))
+
+    def combine(self, index: Tensor, weights: Tensor) -> Tensor:
+        """Weighted sums of rows, few of the J at a time so that no (N, J, V) is made."""
+        total = self.units.new_zeros(index.shape[0], self.vocab_size)
+        at_once = max(1, ROW_ELEMENTS // max(1, total.numel()))
+        for start in range(0, index.shape[1], at_once):
+            tokens = index[:, start : start + at_once]
+            weight = weights[:, start : start + at_once].unsqueeze(-1).to(total.dtype)
+            total = total + (weight * self.rows(tokens.reshape(-1)).view(*tokens.shape, self.vocab_size)).sum(1)
+        return total
+
+    def mass(self, index: Tensor) -> Tensor:
+        """Every row sums to 1."""
+        return torch.ones_like(index, dtype=self.units.dtype)
+
+    def dot(self, logits: Tensor, index: Tensor, weights: Tensor) -> Tensor:
+        """Inner products with rows of logits."""
+        return masked_dot(self.combine(index, weights).to(logits.dtype), logits)
+
+
+def _frequency_ratio(one: Tensor, other: Tensor) -> Tensor:
+    """min(f/g, g/f), with 1 for two tokens that were never seen."""
+    low, high = torch.minimum(one, other), torch.maximum(one, other)
+    return torch.where(high > 0, low / high.clamp_min(torch.finfo(high.dtype).tiny), 1)

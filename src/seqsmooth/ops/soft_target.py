@@ -1,0 +1,214 @@
+"""`SoftTarget`: what the model should predict at each position, as a sum of cheap parts."""
+
+from __future__ import annotations
+
+import dataclasses
+import math
+from dataclasses import dataclass
+from typing import Literal
+
+import torch
+from torch import Tensor
+
+from seqsmooth.ops import checks
+from seqsmooth.ops.precision import widen
+from seqsmooth.ops.tables import DenseTable, Table, uniform_table
+
+IGNORED = -100
+"""An empty slot, as torch's losses have it."""
+
+Tail = Literal["zero", "uniform", "renormalise"]
+"""What becomes of the mass that a top-k list does not name."""
+
+
+@dataclass(frozen=True, eq=False)
+class Rows:
+    """Weighted rows of a table: the law of a label, or the background over a pool."""
+
+    table: Table
+    index: Tensor  # (..., J) row numbers; a negative one is empty
+    weights: Tensor  # (..., J)
+
+
+@dataclass(frozen=True, eq=False)
+class SoftTarget:
+    """A measure over the vocabulary at each position: q(v) = sum_k weights_k [v = ids_k] + sum_j w_j table_j(v).
+
+    Nothing of size V is stored a position: `ids` and `weights` are K slots, and each of `rows` points into a table
+    that positions share. Masses need not sum to 1: a position's total is the constant c in c * lse - <q, z>.
+
+    Args:
+        ids: tokens of the slots; an id equal to `ignore_index` (-100) is an empty slot, and a position with nothing
+            but empty slots and empty rows is ignored: it is neither in the sum nor in the mean.
+        weights: mass of each slot.
+        rows: weighted rows of tables.
+
+    Examples:
+        >>> target = SoftTarget(torch.tensor([[2, 0]]), torch.tensor([[0.9, 0.1]]))
+        >>> target.dense(vocab_size=3)
+        tensor([[0.1000, 0.0000, 0.9000]])
+    """
+
+    ids: Tensor  # (..., K) int64
+    weights: Tensor  # (..., K)
+    rows: tuple[Rows, ...] = ()
+
+    def __post_init__(self) -> None:
+        checks.integers("ids", self.ids)
+        checks.floats("weights", self.weights)
+        checks.must(self.ids.dim() >= 1, "ids", "of shape (..., K)", "a scalar")
+        checks.must(
+            self.ids.shape == self.weights.shape,
+            "weights",
+            f"of the shape of `ids`, {tuple(self.ids.shape)}",
+            tuple(self.weights.shape),
+        )
+        for row in self.rows:
+            checks.integers("rows.index", row.index)
+            checks.floats("rows.weights", row.weights)
+            fits = row.index.shape == row.weights.shape and row.index.shape[:-1] == self.ids.shape[:-1]
+            lead = ", ".join(str(size) for size in self.shape)
+            checks.must(fits, "rows.index", f"of shape ({lead}, J), as `rows.weights`", tuple(row.index.shape))
+
+    @property
+    def shape(self) -> torch.Size:
+        """The shape of the positions, without the slots."""
+        return self.ids.shape[:-1]
+
+    @classmethod
+    def from_labels(
+        cls,
+        labels: Tensor,  # (...) int64
+        *,
+        dtype: torch.dtype = torch.float32,
+    ) -> SoftTarget:
+        """All mass on one token a position: the plain target of maximum likelihood."""
+        checks.integers("labels", labels)
+        ids = labels.long().unsqueeze(-1)
+        return cls(ids, torch.ones_like(ids, dtype=dtype))
+
+    @classmethod
+    def from_dense(
+        cls,
+        probabilities: Tensor,  # (..., V)
+    ) -> SoftTarget:
+        """Any measure, given in full: the form of `F.cross_entropy` with class probabilities."""
+        checks.floats("probabilities", probabilities)
+        checks.must(probabilities.dim() >= 1, "probabilities", "of shape (..., V)", "a scalar")
+        table = DenseTable.of(probabilities.flatten(0, -2) if probabilities.dim() > 1 else probabilities.unsqueeze(0))
+        shape = probabilities.shape[:-1]
+        index = torch.arange(table.values.shape[0], device=probabilities.device).view(*shape, 1)
+        empty = index.new_empty(*shape, 0)
+        rows = Rows(table, index, torch.ones_like(index, dtype=probabilities.dtype))
+        return cls(empty, torch.zeros_like(empty, dtype=probabilities.dtype), (rows,))
+
+    @classmethod
+    def from_topk(
+        cls,
+        ids: Tensor,  # (..., K) int64, distinct at each position
+        logprobs: Tensor,  # (..., K)
+        *,
+        tail: Tail = "zero",
+        vocab_size: int | None = None,
+    ) -> SoftTarget:
+        """The K best tokens of a teacher with their log-probabilities, as distillation stores keep them.
+
+        A log-probability of minus infinity is padding, whatever its id.
+
+        Args:
+            ids: tokens.
+            logprobs: their log-probabilities.
+            tail: where the mass 1 - sum(exp(logprobs)) goes: "zero" drops it, "uniform" spreads it over all other
+                tokens, "renormalise" scales the K up to 1.
+            vocab_size: V, needed for `tail="uniform"`.
+        """
+        checks.integers("ids", ids)
+        checks.floats("logprobs", logprobs)
+        same = f"of the shape of `ids`, {tuple(ids.shape)}"
+        checks.must(ids.shape == logprobs.shape, "logprobs", same, tuple(logprobs.shape))
+        checks.one_of("tail", tail, ("zero", "uniform", "renormalise"))
+        _check_logprobs(logprobs)
+        used = logprobs > -math.inf
+        slots = torch.where(used, ids.long(), IGNORED)
+        logprobs = widen(logprobs)
+        if tail == "zero":
+            return cls(slots, logprobs.exp())
+        total = logprobs.logsumexp(-1, keepdim=True)
+        if tail == "renormalise":
+            return cls(slots, torch.where(used, logprobs - total, -math.inf).exp())
+        checks.must(vocab_size is not None, "vocab_size", "given when `tail` is 'uniform'", None)
+        assert vocab_size is not None
+        others = (vocab_size - used.sum(-1, keepdim=True)).clamp_min(1)
+        share = (1 - total.exp()).clamp_min(0) / others
+        table = uniform_table(vocab_size, (), dtype=logprobs.dtype, device=logprobs.device)
+        # The background covers every token, so the listed ones give their share of it back.
+        index = torch.where(used.any(-1, keepdim=True), 0, -1)
+        rows = Rows(table, index, share * vocab_size)
+        return cls(slots, torch.where(used, logprobs.exp() - share, 0), (rows,))
+
+    def __getitem__(self, part: slice) -> SoftTarget:
+        """Some of the positions, along the first dimension."""
+        rows = tuple(Rows(row.table, row.index[part], row.weights[part]) for row in self.rows)
+        return SoftTarget(self.ids[part], self.weights[part], rows)
+
+    def flatten(self) -> SoftTarget:
+        """All positions in one dimension: slots of shape (N, K)."""
+        count = math.prod(self.shape)
+
+        def flat(values: Tensor) -> Tensor:
+            return values.reshape(count, values.shape[-1])
+
+        rows = tuple(Rows(row.table, flat(row.index), flat(row.weights)) for row in self.rows)
+        return SoftTarget(flat(self.ids), flat(self.weights), rows)
+
+    def kept(
+        self,
+        ignore_index: int = IGNORED,
+    ) -> Tensor:  # (...) bool
+        """Positions that have anything to predict."""
+        kept = (self.ids != ignore_index).any(-1)
+        for row in self.rows:
+            kept = kept | (row.index >= 0).any(-1)
+        return kept
+
+    def where(
+        self,
+        mask: Tensor,  # (...) bool
+    ) -> SoftTarget:
+        """The same target with every position outside `mask` emptied."""
+        mask = mask.unsqueeze(-1)
+        rows = tuple(Rows(row.table, torch.where(mask, row.index, -1), row.weights) for row in self.rows)
+        return dataclasses.replace(self, ids=torch.where(mask, self.ids, IGNORED), rows=rows)
+
+    def settle(self, ignore_index: int = IGNORED) -> SoftTarget:
+        """The same target with safe ids: empty slots and rows point at 0 and weigh nothing."""
+        rows = tuple(
+            Rows(row.table, row.index.clamp_min(0), row.weights.masked_fill(row.index < 0, 0)) for row in self.rows
+        )
+        empty = self.ids == ignore_index
+        return SoftTarget(self.ids.masked_fill(empty, 0).long(), self.weights.masked_fill(empty, 0), rows)
+
+    def mass(self) -> Tensor:  # (...)
+        """The total mass c of each position of a settled target."""
+        total = self.weights.sum(-1)
+        for row in self.rows:
+            total = total + (row.weights * row.table.mass(row.index)).sum(-1)
+        return total
+
+    def dense(
+        self,
+        vocab_size: int,
+    ) -> Tensor:  # (..., V)
+        """The whole measure as V numbers a position: for tests, plots and reports."""
+        flat = self.flatten().settle()
+        full = flat.weights.new_zeros(flat.ids.shape[0], vocab_size).scatter_add(-1, flat.ids, flat.weights)
+        for row in flat.rows:
+            full = full + row.table.combine(row.index, row.weights)
+        return full.reshape(*self.shape, vocab_size)
+
+
+def _check_logprobs(logprobs: Tensor) -> None:
+    if checks.visible(logprobs) and logprobs.numel():
+        checks.must(not bool(logprobs.isnan().any()), "logprobs", "free of NaN", "NaN somewhere")
+        highest = float(logprobs.max())
+        checks.must(highest <= 1e-3, "logprobs", "natural logarithms of probabilities, 0 or less", highest)

@@ -1,0 +1,139 @@
+"""Tables of distributions over the vocabulary: G rows, each a way to spread one unit of mass.
+
+A soft target points into tables by row number instead of carrying its own row of V numbers. A table may store its
+rows (`DenseTable`), store only where they are not zero (`SparseTable`), or compute them when asked
+(`seqsmooth.ops.similarity.SimilarityTable`).
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Protocol
+
+import torch
+from torch import Tensor
+from torch.nn import functional as F
+
+
+class Table(Protocol):
+    """G distributions over V tokens. Row numbers given to a table are always in [0, G)."""
+
+    @property
+    def vocab_size(self) -> int:
+        """V."""
+        ...
+
+    def combine(
+        self,
+        index: Tensor,  # (N, J) row numbers
+        weights: Tensor,  # (N, J)
+    ) -> Tensor:  # (N, V)
+        """Weighted sums of rows, dense."""
+        ...
+
+    def mass(
+        self,
+        index: Tensor,  # (N, J)
+    ) -> Tensor:  # (N, J)
+        """The sum of each row: 1 unless the row dropped some of its mass, 0 for an empty one."""
+        ...
+
+    def dot(
+        self,
+        logits: Tensor,  # (N, V)
+        index: Tensor,  # (N, J)
+        weights: Tensor,  # (N, J)
+    ) -> Tensor:  # (N,)
+        """Inner products of weighted sums of rows with rows of logits."""
+        ...
+
+
+def masked_dot(
+    weights: Tensor,  # (..., V)
+    logits: Tensor,  # (..., V)
+) -> Tensor:  # (...)
+    """Inner product in which a weight of 0 silences its logit, even one of minus infinity."""
+    return (weights * logits.masked_fill(weights == 0, 0)).sum(-1)
+
+
+@dataclass(frozen=True, eq=False)
+class DenseTable:
+    """Rows stored in full."""
+
+    values: Tensor  # (G, V)
+    masses: Tensor  # (G,)
+    fixed: bool = False
+    """The same at every step, so that what is computed from it may be kept."""
+
+    @classmethod
+    def of(cls, values: Tensor, *, fixed: bool = False) -> DenseTable:
+        """A table from its rows (G, V)."""
+        return cls(values, values.sum(-1), fixed)
+
+    @property
+    def vocab_size(self) -> int:
+        """V."""
+        return self.values.shape[-1]
+
+    def combine(self, index: Tensor, weights: Tensor) -> Tensor:
+        """Weighted sums of rows; `embedding_bag` does it without an (N, J, V) intermediate."""
+        return F.embedding_bag(index, self.values, mode="sum", per_sample_weights=weights.to(self.values.dtype))
+
+    def mass(self, index: Tensor) -> Tensor:
+        """Row sums."""
+        return self.masses[index]
+
+    def dot(self, logits: Tensor, index: Tensor, weights: Tensor) -> Tensor:
+        """Inner products; a table of one row needs no gather."""
+        if self.values.shape[0] == 1:
+            return masked_dot(self.values.to(logits.dtype), logits) * weights.sum(-1).to(logits.dtype)
+        return masked_dot(self.combine(index, weights).to(logits.dtype), logits)
+
+
+@dataclass(frozen=True, eq=False)
+class SparseTable:
+    """Rows stored as (token, mass) pairs; pairs of mass 0 are padding."""
+
+    ids: Tensor  # (G, P) in [0, V)
+    weights: Tensor  # (G, P)
+    vocab_size: int
+    fixed: bool = False
+
+    def dense(self) -> Tensor:
+        """All rows in full (G, V)."""
+        empty = self.weights.new_zeros(self.ids.shape[0], self.vocab_size)
+        return empty.scatter_add(-1, self.ids, self.weights)
+
+    def combine(self, index: Tensor, weights: Tensor) -> Tensor:
+        """Weighted sums of rows."""
+        ids, slots = self.gather(index, weights)
+        return slots.new_zeros(index.shape[0], self.vocab_size).scatter_add(-1, ids, slots)
+
+    def gather(self, index: Tensor, weights: Tensor) -> tuple[Tensor, Tensor]:
+        """The same mass as slots: ids and weights of shape (N, J * P)."""
+        slots = self.weights[index] * weights.unsqueeze(-1).to(self.weights.dtype)
+        return self.ids[index].flatten(1), slots.flatten(1)
+
+    def mass(self, index: Tensor) -> Tensor:
+        """Row sums."""
+        return self.weights.sum(-1)[index]
+
+    def dot(self, logits: Tensor, index: Tensor, weights: Tensor) -> Tensor:
+        """Inner products by gathering P logits a row."""
+        ids, slots = self.gather(index, weights)
+        return masked_dot(slots.to(logits.dtype), logits.gather(-1, ids))
+
+
+def uniform_table(
+    vocab_size: int,
+    excluded: tuple[int, ...],
+    *,
+    dtype: torch.dtype,
+    device: torch.device,
+) -> DenseTable:
+    """One row: uniform over the vocabulary without the excluded ids."""
+    inside = torch.ones(1, vocab_size, dtype=dtype, device=device)
+    for token in excluded:
+        inside[:, token] = 0
+    total = inside.sum(-1, keepdim=True).clamp_min(1)
+    return DenseTable.of(inside / total, fixed=True)

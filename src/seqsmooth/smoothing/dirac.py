@@ -1,0 +1,33 @@
+"""`Dirac`: no token-level smoothing."""
+
+from __future__ import annotations
+
+import torch
+
+from seqsmooth.ops.soft_target import SoftTarget
+from seqsmooth.ops.tables import Table
+from seqsmooth.smoothing.token_law import TokenLaw
+
+
+class Dirac(TokenLaw):
+    """M = I: each token keeps all its mass, Eq. 7."""
+
+    name = "dirac"
+
+    def __init__(self) -> None:
+        super().__init__(alpha=0.0)
+
+    def spread(
+        self,
+        target: SoftTarget,
+        *,
+        vocab_size: int | None,
+        generator: torch.Generator | None,
+        mixed: Table | None = None,
+    ) -> SoftTarget:
+        """The target as it is."""
+        return target
+
+    def options(self) -> dict[str, object]:
+        """Nothing to choose."""
+        return {}

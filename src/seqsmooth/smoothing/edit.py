@@ -1,0 +1,133 @@
+"""`Edit`: sequence-level smoothing by insertions, deletions and substitutions."""
+
+from __future__ import annotations
+
+import torch
+from torch import Tensor
+from torch.nn import functional as F
+
+from seqsmooth.ops import checks
+from seqsmooth.ops.precision import finest
+from seqsmooth.ops.sampling import categorical, uniforms
+from seqsmooth.smoothing.pools import PoolName
+from seqsmooth.smoothing.records import Draws, Measure, Truth, stack_atoms
+from seqsmooth.smoothing.sequence_law import PooledLaw
+from seqsmooth.smoothing.specials import Specials
+
+
+class Edit(PooledLaw):
+    """r(y|y*) proportional to exp(-e(y, y*) / tau), e the edit distance, approximately (Norouzi et al. 2016).
+
+    There is no closed form for the number of sequences at distance e, so what is weighed are edit *scripts*: each
+    of T words is kept (weight 1), replaced by another word of the pool (exp(-1/tau) for each of m) or deleted
+    (exp(-1/tau)), and I words of the pool are inserted into the T + 1 gaps (exp(-I/tau) for each way to do it). That
+    law is sampled exactly. A sequence that several scripts reach is counted once for each, as in the count of Norouzi
+    et al., which also leaves out deletions; `docs/edit.md` measures the error of both. EOS stays last.
+
+    Args:
+        tau: temperature.
+        pool: where new words come from, as in `Hamming`.
+        alpha: share of this law; the rest stays on the ground truth.
+        samples: number of samples L.
+        max_insertions: most words inserted into one sequence, by default T; samples have T + max_insertions places.
+    """
+
+    name = "edit"
+
+    def __init__(
+        self,
+        tau: float,
+        pool: PoolName | Tensor = "vocab",
+        alpha: float = 1.0,
+        samples: int = 1,
+        *,
+        max_insertions: int | None = None,
+    ) -> None:
+        super().__init__(pool, alpha)
+        self.tau = checks.positive("tau", tau)
+        self.samples = checks.at_least("samples", samples, 1)
+        self.max_insertions = None if max_insertions is None else checks.at_least("max_insertions", max_insertions, 0)
+
+    def prepare(self, specials: Specials, *, lazy: bool) -> Edit:
+        """Lengths change, so the ground truth's prefixes will not do."""
+        checks.must(not lazy, "lazy", "False with Edit: its samples have lengths of their own", lazy)
+        return self
+
+    def measure(self, truth: Truth, *, lazy: bool, generator: torch.Generator | None) -> Measure:
+        """Samples of equal weight on their own prefixes."""
+        draws = self.draw(truth, self.samples, generator)
+        shape = draws.tokens.shape[:2]
+        weights = torch.full(shape, 1 / self.samples, dtype=finest(draws.tokens.device), device=draws.tokens.device)
+        ess = weights.new_full((), self.samples)
+        return stack_atoms(truth, draws, weights, self.alpha, lazy=lazy, ess=ess)
+
+    def draw(self, truth: Truth, count: int, generator: torch.Generator | None) -> Draws:
+        """`count` independent samples of each sequence; their probability, a sum over scripts, is not given."""
+        steps = truth.tokens.shape[1]
+        extra = steps if self.max_insertions is None else self.max_insertions
+        pool = self.pool_of(truth)
+        tokens = truth.tokens.unsqueeze(1).expand(-1, count, -1)
+        movable = truth.movable.unsqueeze(1).expand_as(tokens)
+
+        others, _, _ = pool.others(tokens)
+        kept, replaced, deleted = 1.0, others.to(finest(tokens.device)), 1.0
+        cost = torch.exp(replaced.new_tensor(-1 / self.tau))
+        total = kept + (replaced + deleted) * cost
+        point = uniforms(tuple(tokens.shape), tokens, generator) * total
+        replace = movable & (point < replaced * cost)
+        delete = movable & ~replace & (point < (replaced + deleted) * cost)
+        edited = torch.where(replace, pool.draw_other(tokens, generator), tokens)
+
+        inserted, gap = self._insertions(truth, pool.sizes, count, extra, generator)
+        new = pool.draw(inserted, generator)
+
+        # Every word and every insertion gets a key that says where it goes; sorting the keys writes the sentence.
+        # Word i has key 4i + 2 and an insertion before it 4i. What is frozen stays behind the word before it, or last.
+        rank = movable.long().cumsum(-1)
+        number = rank[..., -1:]
+        fixed = torch.where(rank < number, 4 * rank - 1, 4 * number + 2)
+        gone = 4 * (steps + extra) + 4
+        present = truth.mask.unsqueeze(1) & ~delete
+        key = torch.where(present, torch.where(movable, 4 * rank - 2, fixed), gone)
+        keys = torch.cat([key, torch.where(inserted, 4 * gap, gone)], -1)
+        order = keys.argsort(dim=-1, stable=True)[..., : steps + extra]
+        mask = keys.gather(-1, order) < gone
+        written = torch.cat([edited, new], -1).gather(-1, order)
+        return Draws(torch.where(mask, written, truth.filler), mask, None)
+
+    def _insertions(
+        self,
+        truth: Truth,
+        sizes: Tensor,  # (G,)
+        count: int,
+        extra: int,
+        generator: torch.Generator | None,
+    ) -> tuple[Tensor, Tensor]:  # (B, L, T + extra) bool, int64
+        """Which of T + extra slots are insertions, and how many words stand before each slot.
+
+        I insertions among W words can be laid out in C(W + I, I) ways, each filled in n^I ways: I is drawn from
+        C(W + I, I) (n exp(-1/tau))^I for I <= extra, then the layout uniformly.
+        """
+        batch, steps = truth.tokens.shape
+        dtype = finest(truth.tokens.device)
+        words = truth.movable.sum(-1, keepdim=True).to(dtype)  # (B, 1)
+        number = torch.arange(extra + 1, dtype=dtype, device=words.device)
+        layouts = torch.lgamma(words + number + 1) - torch.lgamma(words + 1) - torch.lgamma(number + 1)
+        each = sizes.to(dtype).log() - 1 / self.tau  # (G,)
+        weights = layouts + torch.where(number > 0, number * each.unsqueeze(-1), 0)
+        drawn = categorical(weights.softmax(-1), count, generator) * truth.mask.any(-1, keepdim=True)
+        drawn = drawn.unsqueeze(-1)  # (B, L, 1)
+
+        slots = torch.arange(steps + extra, device=words.device)
+        active = slots < words.long().unsqueeze(1) + drawn
+        points = uniforms((batch, count, steps + extra), words, generator)
+        place = torch.where(active, points, 2).argsort(-1).argsort(-1)
+        inserted = place < drawn
+        before = F.pad((active & ~inserted).long().cumsum(-1), (1, 0))[..., :-1]
+        return inserted, before
+
+    def options(self) -> dict[str, object]:
+        """Temperature, pool, samples, mixing."""
+        longest = "T" if self.max_insertions is None else self.max_insertions
+        chosen: dict[str, object] = {"tau": self.tau, "pool": self.pool or "ids", "insertions": longest}
+        return chosen | {"samples": self.samples, "alpha": self.alpha}

@@ -1,0 +1,215 @@
+"""`Hamming`: sequence-level smoothing by the Hamming distance."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from typing import Literal
+
+import torch
+from torch import Tensor
+
+from seqsmooth.ops import checks
+from seqsmooth.ops.precision import finest
+from seqsmooth.ops.sampling import categorical, uniforms
+from seqsmooth.ops.soft_target import Rows, SoftTarget
+from seqsmooth.ops.tables import DenseTable, Table
+from seqsmooth.smoothing.pools import Pool, PoolName, whole_vocabulary
+from seqsmooth.smoothing.records import Draws, Measure, Truth, stack_atoms
+from seqsmooth.smoothing.sequence_law import PooledLaw
+from seqsmooth.smoothing.similarity import Similarity
+from seqsmooth.smoothing.specials import Specials
+from seqsmooth.smoothing.token_law import TokenLaw
+
+
+@dataclass(frozen=True, eq=False)
+class _Sites:
+    """What may happen at each position."""
+
+    flip: Tensor  # (B, T) probability of a change, pi
+    others: Tensor  # (B, T) number of other tokens in the pool, m, as a float; 1 where there is none
+    inside: Tensor  # (B, T) bool, whether the token itself is in the pool
+    pool: Pool
+
+
+class Hamming(PooledLaw):
+    """r(y|y*) proportional to exp(-d(y, y*) / tau), d the number of changed positions: Eq. 8 with the Hamming reward.
+
+    The law factorises: each position changes on its own with probability pi = sigmoid(ln m - 1 / tau), m being the
+    number of other tokens in its pool, and the new token is uniform over those. The number of changes is then binomial,
+    which is the p(d) of the paper's appendix (Eq. 25).
+
+    Lazy, the expectation is exact: the target of a position is (1 - alpha pi) on its token and alpha pi spread over the
+    others of the pool. With the whole vocabulary that is label smoothing: `F.cross_entropy(label_smoothing=e)` for
+    e = alpha pi V / (V - 1), since torch spreads e over all V tokens, the right one included.
+
+    Not lazy, sampled prefixes are decoded, `samples` of them beside the ground truth, and the token to predict after
+    each is integrated out exactly.
+
+    Args:
+        tau: temperature of the law. Give this or `rate`.
+        rate: probability of a change, the same whatever the size of the pool.
+        pool: V_sub, where new tokens come from: "vocab"; "batch", the tokens of the batch; "refs", those of the item's
+            references; or the ids themselves, (P,) or one row an item (B, P).
+        alpha: share of this law; the rest stays on the ground truth.
+        samples: number of samples L. None is the exact expectation when lazy, and one sample otherwise.
+        substitutes: "uniform" over the pool, or a `Similarity`: new tokens are drawn from its law S(.|y*_t) of the
+            token they replace, among the others of the vocabulary.
+        integrate: not lazy, whether the token to predict is integrated out; if not, it is the sample's own.
+    """
+
+    name = "hamming"
+    substitution: Tensor | None
+
+    def __init__(
+        self,
+        tau: float | None = None,
+        rate: float | None = None,
+        pool: PoolName | Tensor = "vocab",
+        alpha: float = 1.0,
+        samples: int | None = None,
+        substitutes: Literal["uniform"] | TokenLaw = "uniform",
+        *,
+        integrate: bool = True,
+    ) -> None:
+        super().__init__(pool, alpha)
+        checks.must(
+            (tau is None) != (rate is None), "tau", "given, or else `rate`, and not both", f"{tau} (`rate`: {rate})"
+        )
+        self.tau = None if tau is None else checks.positive("tau", tau)
+        self.rate = None if rate is None else checks.fraction("rate", rate)
+        self.samples = None if samples is None else checks.at_least("samples", samples, 1)
+        self.integrate = integrate
+        self.register_buffer("substitution", None, persistent=False)
+        self.substitutes = _checked_substitutes(substitutes, self.pool)
+
+    def prepare(self, specials: Specials, *, lazy: bool) -> Hamming:
+        """The same law with its substitution table, S without undrawn tokens and without its diagonal."""
+        if self.substitutes is None:
+            return self
+        law = Hamming(
+            self.tau, self.rate, "vocab", self.alpha, self.samples, self.substitutes, integrate=self.integrate
+        )
+        size = self.substitutes.vocab_size
+        prepared = self.substitutes.prepare(specials.ids("unsmoothed"))
+        table = prepared.rows(torch.arange(size, device=prepared.units.device)).fill_diagonal_(0)
+        for token in specials.ids("undrawn"):
+            table[:, token] = 0
+        law.substitution = table / table.sum(-1, keepdim=True).clamp_min(torch.finfo(table.dtype).tiny)
+        return law
+
+    def measure(self, truth: Truth, *, lazy: bool, generator: torch.Generator | None) -> Measure:
+        """Exact when lazy and `samples` is None; otherwise over samples."""
+        sites = self._sites(truth)
+        if lazy and self.samples is None:
+            return self._expectation(truth, sites)
+        count = self.samples or 1
+        draws = self._draw(truth, sites, count, generator)
+        weights = sites.flip.new_full(draws.tokens.shape[:2], 1 / count)
+        sampled = stack_atoms(truth, draws, weights, self.alpha, lazy=lazy, ess=weights.new_full((), count))
+        return sampled if lazy or not self.integrate else self._integrated(truth, sites, sampled)
+
+    def draw(self, truth: Truth, count: int, generator: torch.Generator | None) -> Draws:
+        """`count` independent samples of each sequence, with their probability."""
+        return self._draw(truth, self._sites(truth), count, generator)
+
+    def flip_probability(self, truth: Truth) -> Tensor:  # (B, T)
+        """Pi of each position: 0 where it is frozen or has no alternative."""
+        return self._sites(truth).flip
+
+    def fixed_table(self, specials: Specials, vocab_size: int, device: torch.device) -> Table | None:
+        """The substitution table, or the background over the whole vocabulary."""
+        if self.substitution is not None:
+            return self._substitution_table()
+        return whole_vocabulary(vocab_size, specials.ids("undrawn"), device).table if self.pool == "vocab" else None
+
+    def options(self) -> dict[str, object]:
+        """Temperature or rate, pool, samples, mixing."""
+        chosen: dict[str, object] = {"tau": self.tau} if self.tau is not None else {"rate": self.rate}
+        chosen["pool"] = self.pool or "ids"
+        chosen["samples"] = "exact" if self.samples is None else self.samples
+        if self.substitutes is not None:
+            chosen["substitutes"] = self.substitutes
+        if not self.integrate:
+            chosen["target"] = "sample"
+        return chosen | {"alpha": self.alpha}
+
+    def _sites(self, truth: Truth) -> _Sites:
+        pool = self.pool_of(truth)
+        others, inside, _ = pool.others(truth.tokens)
+        others_float = others.to(finest(truth.tokens.device))
+        if self.rate is not None:
+            flip = torch.full_like(others_float, self.rate)
+        else:
+            assert self.tau is not None
+            flip = torch.sigmoid(others_float.log() - 1 / self.tau)
+        possible = truth.movable & (others > 0)
+        if self.substitution is not None:
+            possible = possible & (self.substitution.sum(-1) > 0)[truth.tokens]
+        return _Sites(torch.where(possible, flip, 0), others_float.clamp_min(1), inside, pool)
+
+    def _draw(self, truth: Truth, sites: _Sites, count: int, generator: torch.Generator | None) -> Draws:
+        tokens = truth.tokens.unsqueeze(1).expand(-1, count, -1)
+        if self.substitution is None:
+            new = sites.pool.draw_other(tokens, generator)
+            log_share = -sites.others.log().unsqueeze(1)
+        else:
+            rows = self.substitution[truth.tokens.flatten()]
+            drawn = categorical(rows, count, generator)  # (B T, L)
+            new = drawn.view(*truth.tokens.shape, count).transpose(1, 2)
+            log_share = rows.gather(-1, drawn).view(*truth.tokens.shape, count).transpose(1, 2).log()
+        flip = sites.flip.unsqueeze(1).expand(tokens.shape)
+        changed = uniforms(tuple(tokens.shape), tokens, generator) < flip
+        log_prob = torch.where(changed, flip.log() + log_share, torch.log1p(-flip))
+        mask = truth.mask.unsqueeze(1).expand(tokens.shape)
+        return Draws(torch.where(changed, new, tokens), mask, log_prob.masked_fill(~mask, 0).sum(-1))
+
+    def _marginals(self, truth: Truth, sites: _Sites) -> tuple[Tensor, Rows]:
+        """rho_t = own_t delta(y*_t) + rows: the law of one position, as (B, T) and rows of shape (B, T, 1)."""
+        if self.substitution is not None:
+            index = truth.tokens.unsqueeze(-1)
+            return 1 - sites.flip, Rows(self._substitution_table(), index, sites.flip.unsqueeze(-1))
+        # The table covers the whole pool, so a token that is in it gives its share of the background back.
+        background = torch.where(sites.inside, sites.flip + sites.flip / sites.others, sites.flip)
+        groups = torch.arange(sites.pool.ids.shape[0], device=background.device).view(-1, 1, 1)
+        return 1 - background, Rows(sites.pool.table, groups.expand(*background.shape, 1), background.unsqueeze(-1))
+
+    def _expectation(self, truth: Truth, sites: _Sites) -> Measure:
+        """The closed form: (1 - alpha) delta(y*) + alpha rho at each position, on the ground truth's prefix."""
+        own, rows = self._marginals(truth, sites)
+        tokens = truth.tokens.unsqueeze(1)
+        weights = (1 - self.alpha) + self.alpha * own
+        background = Rows(rows.table, rows.index.unsqueeze(1), self.alpha * rows.weights.unsqueeze(1))
+        target = SoftTarget(tokens.unsqueeze(-1), weights[:, None, :, None], (background,))
+        ones = weights.new_ones(tokens.shape[:2])
+        return Measure(tokens, truth.mask.unsqueeze(1), ones, target, ones.new_full((), math.inf))
+
+    def _integrated(self, truth: Truth, sites: _Sites, sampled: Measure) -> Measure:
+        """The measure on the samples' prefixes with each predicted token replaced by its law rho_t."""
+        own, rows = self._marginals(truth, sites)
+        count = sampled.weights.shape[1]
+        first = torch.arange(count, device=own.device) == 0
+        of_truth, of_samples = sampled.weights * first, sampled.weights * ~first
+        weights = of_truth.unsqueeze(-1) + of_samples.unsqueeze(-1) * own.unsqueeze(1)
+        ids = truth.tokens.unsqueeze(1).expand(-1, count, -1).unsqueeze(-1)
+        background = Rows(
+            rows.table,
+            rows.index.unsqueeze(1).expand(-1, count, -1, -1),
+            of_samples[:, :, None, None] * rows.weights.unsqueeze(1),
+        )
+        target = SoftTarget(ids, weights.unsqueeze(-1), (background,))
+        return Measure(sampled.tokens, sampled.mask, sampled.weights, target, sampled.ess)
+
+    def _substitution_table(self) -> DenseTable:
+        assert self.substitution is not None
+        return DenseTable(self.substitution, self.substitution.sum(-1), fixed=True)
+
+
+def _checked_substitutes(substitutes: Literal["uniform"] | TokenLaw, pool: PoolName | None) -> Similarity | None:
+    if isinstance(substitutes, str) and substitutes == "uniform":
+        return None
+    dense = isinstance(substitutes, Similarity) and substitutes.mode == "dense"
+    checks.must(dense, "substitutes", "'uniform' or a dense Similarity", repr(substitutes))
+    assert isinstance(substitutes, Similarity)
+    checks.must(pool == "vocab", "pool", "'vocab' when `substitutes` is a token law", repr(pool or "a tensor"))
+    return substitutes

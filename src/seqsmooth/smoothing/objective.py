@@ -1,0 +1,284 @@
+"""`Objective`: sequence law x token law x prefix = one loss."""
+
+from __future__ import annotations
+
+import torch
+from torch import Tensor, nn
+
+from seqsmooth.ops import checks
+from seqsmooth.ops.cross_entropy import REDUCTIONS, Reduction, RowLosses, check_logits, row_losses
+from seqsmooth.ops.head import check_head, linear_row_losses
+from seqsmooth.ops.soft_target import IGNORED
+from seqsmooth.ops.tables import DenseTable, Table
+from seqsmooth.smoothing.dirac import Dirac
+from seqsmooth.smoothing.ground_truth import GroundTruth
+from seqsmooth.smoothing.records import Candidates, Loss, Truth
+from seqsmooth.smoothing.sequence_law import SequenceLaw
+from seqsmooth.smoothing.specials import Specials
+from seqsmooth.smoothing.teacher import Teacher
+from seqsmooth.smoothing.token_law import TokenLaw
+from seqsmooth.version import __version__
+
+
+class Objective(nn.Module):
+    """loss(x, y*) = sum_k w_k sum_t H(M(.|y^k_t), p(.|h_t)), H(q, p) = - sum_v q(v) ln p(v), less gamma H(p).
+
+    Three independent choices: `sequence` gives the sequences y^k and their weights w_k, `token` the spread M around
+    each token, and `lazy` whose prefix h_t is computed from: the ground truth's, in one forward pass for all (Eq. 19),
+    or each sequence's own (Eq. 18).
+
+    Args:
+        sequence: `GroundTruth` (default), `Hamming`, `Edit` or `Rewarded`.
+        token: `Dirac` (default), `Uniform`, `Similarity` or `Teacher`.
+        lazy: decode the ground truth only.
+        entropy: gamma, weight of the entropy of the model's own predictions, which is rewarded (Pereyra et al. 2017).
+        specials: ids of special tokens; none by default.
+        vocab_size: V, needed by `propose` only where nothing else tells it.
+        ignore_index: targets that are no positions, beside PAD.
+
+    Examples:
+        >>> objective = Objective(token=Uniform(alpha=0.1))
+        >>> logits, targets = torch.zeros(2, 3, 5), torch.ones(2, 3, dtype=torch.long)
+        >>> loss = objective(logits, targets)
+        >>> round(loss.total.item(), 4), int(loss.tokens)  # ln 5 a token
+        (1.6094, 6)
+    """
+
+    premixed: Tensor | None
+    premixed_masses: Tensor | None
+
+    def __init__(
+        self,
+        sequence: SequenceLaw | None = None,
+        token: TokenLaw | None = None,
+        *,
+        lazy: bool = True,
+        entropy: float = 0.0,
+        specials: Specials | None = None,
+        vocab_size: int | None = None,
+        ignore_index: int = IGNORED,
+    ) -> None:
+        super().__init__()
+        sequence = GroundTruth() if sequence is None else sequence
+        token = Dirac() if token is None else token
+        checks.must(
+            isinstance(sequence, SequenceLaw), "sequence", "a sequence law, as Hamming", type(sequence).__name__
+        )
+        checks.must(isinstance(token, TokenLaw), "token", "a token law, as Similarity", type(token).__name__)
+        checks.must(isinstance(lazy, bool), "lazy", "True or False", repr(lazy))
+        self.specials = Specials() if specials is None else specials
+        checks.must(isinstance(self.specials, Specials), "specials", "a Specials", type(specials).__name__)
+        if isinstance(token, Teacher) and not isinstance(sequence, GroundTruth):
+            checks.must(lazy, "lazy", "True with Teacher, which knows the ground truth's prefix only", lazy)
+        self.lazy = lazy
+        self.entropy = checks.non_negative("entropy", entropy)
+        self.ignore_index = ignore_index
+        self.vocab_size = _agreed_vocab_size(vocab_size, token)
+        if self.vocab_size is not None:
+            self.specials.check(self.vocab_size)
+        self.sequence = sequence.prepare(self.specials, lazy=lazy)
+        self.token = token.prepare(self.specials.ids("unsmoothed"))
+        mixed = self._mixed_beforehand()
+        self.register_buffer("premixed", None if mixed is None else mixed.values, persistent=False)
+        self.register_buffer("premixed_masses", None if mixed is None else mixed.masses, persistent=False)
+
+    @torch.no_grad()
+    def propose(
+        self,
+        targets: Tensor,  # (B, T) int64
+        *,
+        references: Tensor | None = None,  # (B, R, S) int64, padded with PAD or any negative id
+        generator: torch.Generator | None = None,
+    ) -> Candidates:
+        """What to decode, and what should then be predicted.
+
+        Args:
+            targets: ground-truth sequences, padded with PAD or `ignore_index`.
+            references: all ground-truth sequences of each item, for the pool "refs" and for rewards; an item with fewer
+                of them has rows of padding.
+            generator: source of the samples; torch's global one by default.
+        """
+        return self._propose(targets, references, generator, self.vocab_size)
+
+    def forward(
+        self,
+        logits: Tensor,  # (B, K', T, V), or (B, T, V) where K' = 1
+        candidates: Candidates | Tensor,  # or plain targets (B, T)
+        *,
+        generator: torch.Generator | None = None,
+        reduction: Reduction = "mean",
+        num_items: Tensor | float | None = None,
+    ) -> Loss:
+        """The loss of decoded candidates.
+
+        Args:
+            logits: the model's scores for `candidates.inputs`.
+            candidates: from `propose`; or plain targets, where lazy and no references are needed.
+            generator: source of the samples when `candidates` are plain targets.
+            reduction: "mean" over the ground-truth tokens of the batch, "sum", or "none": one number a position (B, T).
+            num_items: what "mean" divides by instead: the ground-truth tokens of the whole step, under gradient
+                accumulation or data parallelism.
+        """
+        checks.floats("logits", logits)
+        checks.must(logits.dim() in (3, 4), "logits", "of shape (B, K', T, V) or (B, T, V)", tuple(logits.shape))
+        vocab_size = logits.shape[-1]
+        ready = self._ready(candidates, generator, vocab_size)
+        wide = logits.unsqueeze(1) if logits.dim() == 3 else logits
+        check_logits("logits", wide, ready.target)
+        flat = wide.reshape(-1, vocab_size)
+        losses = row_losses(
+            flat, ready.target.flatten(), labels=ready.labels.flatten(), entropy_weights=self._entropy_weights(ready)
+        )
+        return self._reduce(losses, ready, reduction, num_items)
+
+    def head(
+        self,
+        hidden: Tensor,  # (B, K', T, D), or (B, T, D) where K' = 1
+        weight: Tensor,  # (V, D)
+        candidates: Candidates | Tensor,  # or plain targets (B, T)
+        bias: Tensor | None = None,  # (V,)
+        *,
+        generator: torch.Generator | None = None,
+        reduction: Reduction = "mean",
+        num_items: Tensor | float | None = None,
+        chunk: int | None = None,
+    ) -> Loss:
+        """The same from hidden states: at most `chunk` rows of logits are ever in memory."""
+        checks.floats("hidden", hidden)
+        checks.must(hidden.dim() in (3, 4), "hidden", "of shape (B, K', T, D) or (B, T, D)", tuple(hidden.shape))
+        checks.shape("weight", weight, None, hidden.shape[-1], letters="(V, D)")
+        ready = self._ready(candidates, generator, weight.shape[0])
+        wide = hidden.unsqueeze(1) if hidden.dim() == 3 else hidden
+        check_head(wide, weight, bias, ready.target, chunk)
+        losses = linear_row_losses(
+            wide.reshape(-1, wide.shape[-1]),
+            weight,
+            ready.target.flatten(),
+            bias=bias,
+            labels=ready.labels.flatten(),
+            entropy_weights=self._entropy_weights(ready),
+            chunk=chunk,
+        )
+        return self._reduce(losses, ready, reduction, num_items)
+
+    def signature(self) -> str:
+        """One line that makes two runs comparable."""
+        parts = [
+            f"seq:({self.sequence.signature()})",
+            f"tok:({self.token.signature()})",
+            f"lazy:{'yes' if self.lazy else 'no'}",
+            *([f"entropy:{self.entropy:g}"] if self.entropy else []),
+            f"specials:({self.specials})",
+            f"version:{__version__}",
+        ]
+        return "|".join(parts)
+
+    def extra_repr(self) -> str:
+        """The arguments that are no laws."""
+        entropy = f", entropy={self.entropy:g}" if self.entropy else ""
+        return f"lazy={self.lazy}{entropy}, specials=({self.specials})"
+
+    def _propose(
+        self,
+        targets: Tensor,
+        references: Tensor | None,
+        generator: torch.Generator | None,
+        vocab_size: int | None,
+    ) -> Candidates:
+        checks.integers("targets", targets)
+        checks.shape("targets", targets, None, None, letters="(B, T)")
+        self._check_device("targets", targets)
+        if references is not None:
+            checks.integers("references", references)
+            checks.shape("references", references, targets.shape[0], None, None, letters="(B, R, S)")
+            references = references.long()
+        truth = self._truth(targets.long(), references, vocab_size)
+        measure = self.sequence.measure(truth, lazy=self.lazy, generator=generator)
+        mixed = None
+        if self.premixed is not None and self.premixed_masses is not None:
+            mixed = DenseTable(self.premixed, self.premixed_masses)
+        target = self.token.spread(measure.target, vocab_size=vocab_size, generator=generator, mixed=mixed)
+        steps = targets.shape[1]
+        labels = torch.full_like(measure.tokens, IGNORED)
+        labels[:, 0, :steps] = torch.where(truth.mask, truth.tokens, IGNORED)
+        return Candidates(
+            inputs=torch.where(measure.mask, measure.tokens, truth.filler),
+            mask=measure.mask,
+            weights=measure.weights,
+            target=target.where(measure.mask),
+            labels=labels,
+            tokens=truth.mask.sum(),
+            ess=measure.ess,
+        )
+
+    def _truth(self, targets: Tensor, references: Tensor | None, vocab_size: int | None) -> Truth:
+        mask = targets != self.ignore_index
+        if self.specials.pad is not None:
+            mask = mask & (targets != self.specials.pad)
+        filler = 0 if self.specials.pad is None else self.specials.pad
+        if vocab_size is not None:
+            self.specials.check(vocab_size)
+            checks.ids_below("targets", targets, vocab_size, where=mask)
+            if references is not None:
+                checks.ids_below("references", references, vocab_size, where=references >= 0)
+        return Truth(torch.where(mask, targets, filler), mask, references, self.specials, vocab_size)
+
+    def _ready(self, candidates: Candidates | Tensor, generator: torch.Generator | None, vocab_size: int) -> Candidates:
+        """Candidates as they are; plain targets proposed on the spot."""
+        checks.must(self.vocab_size in (None, vocab_size), "logits", f"over {self.vocab_size} tokens", vocab_size)
+        if isinstance(candidates, Candidates):
+            return candidates
+        checks.must(
+            isinstance(candidates, Tensor), "candidates", "from `propose`, or targets", type(candidates).__name__
+        )
+        single = self.lazy or isinstance(self.sequence, GroundTruth)
+        checks.must(
+            single, "candidates", "from `propose` when lazy is False, so that samples are decoded", "plain targets"
+        )
+        with torch.no_grad():
+            return self._propose(candidates, None, generator, vocab_size)
+
+    def _entropy_weights(self, candidates: Candidates) -> Tensor | None:
+        if self.entropy == 0:
+            return None
+        return (self.entropy * candidates.weights).unsqueeze(-1).expand_as(candidates.inputs).flatten()
+
+    def _reduce(
+        self, losses: RowLosses, candidates: Candidates, reduction: Reduction, num_items: Tensor | float | None
+    ) -> Loss:
+        checks.one_of("reduction", reduction, REDUCTIONS)
+        checks.must(
+            num_items is None or reduction == "mean", "num_items", f"left out with reduction={reduction!r}", num_items
+        )
+        total, nll = (part.view_as(candidates.inputs).sum(1) for part in losses)
+        if reduction != "none":
+            total, nll = total.sum(), nll.sum()
+        if reduction == "mean":
+            if num_items is not None and not isinstance(num_items, Tensor):
+                checks.positive("num_items", num_items)
+            divisor = candidates.tokens.clamp_min(1) if num_items is None else num_items
+            total, nll = total / divisor, nll / divisor
+        return Loss(total, nll, candidates.tokens, candidates.ess)
+
+    def _mixed_beforehand(self) -> DenseTable | None:
+        """The token law's image of the table that every lazy target uses, where it costs more than a step."""
+        if self.vocab_size is None:
+            return None
+        device = next((buffer.device for buffer in self.buffers()), torch.device("cpu"))
+        fixed = self.sequence.fixed_table(self.specials, self.vocab_size, device)
+        mixed: Table | None = None if fixed is None else self.token.mix(fixed)
+        return mixed if isinstance(mixed, DenseTable) else None
+
+    def _check_device(self, name: str, value: Tensor) -> None:
+        for buffer in self.buffers():
+            rule = f"on the objective's device, {buffer.device} (`objective.to(...)` moves it)"
+            checks.must(buffer.device == value.device, name, rule, f"on {value.device}")
+
+
+def _agreed_vocab_size(vocab_size: int | None, token: TokenLaw) -> int | None:
+    if vocab_size is None:
+        return token.vocab_size
+    checks.at_least("vocab_size", vocab_size, 1)
+    known = token.vocab_size
+    checks.must(known in (None, vocab_size), "vocab_size", f"that of the token law, {known}", vocab_size)
+    return vocab_size

@@ -1,0 +1,191 @@
+"""`Rewarded`: sequence-level smoothing by any reward, through importance sampling."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Literal, Protocol
+
+import torch
+from torch import Tensor
+
+from seqsmooth.ops import checks
+from seqsmooth.ops.precision import finest
+from seqsmooth.smoothing.records import Draws, Measure, Truth, stack_atoms
+from seqsmooth.smoothing.sequence_law import SequenceLaw
+from seqsmooth.smoothing.specials import Specials, is_any
+
+Weighting = Literal["tilted", "literal", "batch"]
+WEIGHTINGS: tuple[Weighting, ...] = ("tilted", "literal", "batch")
+
+
+class Proposal(Protocol):
+    """A law q(y|y*) that can be sampled: `Hamming`, `Edit`, or one of your own."""
+
+    alpha: float
+
+    def draw(self, truth: Truth, count: int, generator: torch.Generator | None) -> Draws:
+        """`count` samples of each sequence."""
+        ...
+
+    def prepare(self, specials: Specials, *, lazy: bool) -> Proposal:
+        """The law with what can be computed once."""
+        ...
+
+    def signature(self) -> str:
+        """Words that tell this law from any other."""
+        ...
+
+
+class Rewarded(SequenceLaw):
+    """Samples of a proposal q, weighted by a reward R: Eq. 8 for BLEU, CIDEr or anything else, by Eq. 11 and 12.
+
+    What is estimated depends on `weights`; the effective sample size tells how well.
+
+    - "tilted": w = softmax over the samples of R / tau. The target law is proportional to q(y|y*) exp(R / tau).
+    - "literal": w = softmax of R / tau - ln q, the paper's Eq. 11. The target law is proportional to exp(R / tau) over
+      every sequence that q reaches. Nearly all of those are junk, so at the authors' temperatures one sample takes
+      nearly all the weight.
+    - "batch": w = exp(R / tau) over its mean in the batch, which is what the authors' code does with one sample. It
+      weighs sentences against each other.
+
+    Args:
+        reward: any callable from candidates (B, L, T) and references (B, R, S), ids without special tokens and
+            right-padded with negative numbers, to scores (B, L). See `seqsmooth.rewards`.
+        proposal: where the samples come from.
+        tau: temperature of the reward.
+        samples: L; at least 2 unless `weights` is "batch", for a single normalised weight is always 1 and the reward
+            would do nothing.
+        alpha: share of this law; the rest stays on the ground truth.
+        weights: see above.
+        against: "references", what the reward compares with, or "target": the ground truth alone.
+    """
+
+    name = "rewarded"
+
+    def __init__(
+        self,
+        reward: Callable[[Tensor, Tensor], Tensor],
+        proposal: Proposal,
+        tau: float,
+        samples: int,
+        alpha: float = 1.0,
+        *,
+        weights: Weighting = "tilted",
+        against: Literal["references", "target"] = "references",
+    ) -> None:
+        super().__init__(alpha)
+        checks.must(callable(reward), "reward", "callable", type(reward).__name__)
+        checks.must(
+            hasattr(proposal, "draw"), "proposal", "a law with `draw`, such as Hamming", type(proposal).__name__
+        )
+        checks.must(proposal.alpha == 1, "proposal.alpha", "left at 1 (the share goes to Rewarded)", proposal.alpha)
+        checks.one_of("weights", weights, WEIGHTINGS)
+        checks.one_of("against", against, ("references", "target"))
+        self.tau = checks.positive("tau", tau)
+        self.samples = checks.at_least("samples", samples, 1)
+        if weights != "batch":
+            checks.must(
+                samples >= 2,
+                "samples",
+                f"2 or more with weights={weights!r} (a single normalised weight is 1 whatever the reward)",
+                samples,
+            )
+        self.reward = reward
+        self.proposal = proposal
+        self.weights: Weighting = weights
+        self.against: Literal["references", "target"] = against
+
+    def prepare(self, specials: Specials, *, lazy: bool) -> Rewarded:
+        """The same law with its proposal prepared."""
+        proposal = self.proposal.prepare(specials, lazy=lazy)
+        if proposal is self.proposal:
+            return self
+        return Rewarded(
+            self.reward,
+            proposal,
+            self.tau,
+            self.samples,
+            self.alpha,
+            weights=self.weights,
+            against=self.against,
+        )
+
+    def measure(self, truth: Truth, *, lazy: bool, generator: torch.Generator | None) -> Measure:
+        """Draw, score, weigh."""
+        draws = self.proposal.draw(truth, self.samples, generator)
+        scores = self._score(truth, draws)
+        weights, ess = importance_weights(scores, draws, self.tau, self.weights, truth.mask.any(-1))
+        return stack_atoms(truth, draws, weights, self.alpha, lazy=lazy, ess=ess)
+
+    def options(self) -> dict[str, object]:
+        """Reward, proposal, temperature, samples, weights, mixing."""
+        return {
+            "reward": self.reward,
+            "proposal": self.proposal,
+            "tau": self.tau,
+            "samples": self.samples,
+            "weights": self.weights,
+            "against": self.against,
+            "alpha": self.alpha,
+        }
+
+    @torch.no_grad()
+    def _score(self, truth: Truth, draws: Draws) -> Tensor:  # (B, L)
+        boundaries = truth.specials.boundaries()
+        candidates = words(draws.tokens, draws.mask, boundaries)
+        if self.against == "target":
+            references = words(truth.tokens, truth.mask, boundaries).unsqueeze(1)
+        else:
+            given = truth.references
+            checks.must(
+                given is not None,
+                "references",
+                "given for a reward (or say against='target' to score against the ground truth alone)",
+                None,
+            )
+            assert given is not None
+            references = words(given, given >= 0, boundaries)
+        scores = self.reward(candidates, references)
+        checks.is_tensor("reward's result", scores)
+        checks.shape("reward's result", scores, *candidates.shape[:2], letters="(B, L)")
+        if checks.visible(scores):
+            checks.must(not bool(scores.isnan().any()), "reward's result", "free of NaN", "NaN somewhere")
+        return scores.to(finest(scores.device))
+
+
+def importance_weights(
+    scores: Tensor,  # (B, L)
+    draws: Draws,
+    tau: float,
+    kind: Weighting,
+    real: Tensor,  # (B,) bool, items with any position
+) -> tuple[Tensor, Tensor]:  # (B, L), ()
+    """Weights of the samples, Eq. 11, and their effective sample size (sum w)^2 / sum w^2."""
+    logits = scores / tau
+    if draws.log_base is not None:
+        logits = logits + draws.log_base
+    if kind == "batch":
+        logits = logits.masked_fill(~real.unsqueeze(-1), -torch.inf)
+        shares = logits.flatten().softmax(0).nan_to_num(0.0)
+        ess = 1 / shares.square().sum()
+        return (shares * real.sum()).view(logits.shape), ess
+    if kind == "literal":
+        checks.must(
+            draws.log_prob is not None, "proposal", "one with a probability (Hamming) for weights='literal'", None
+        )
+        assert draws.log_prob is not None
+        logits = logits - draws.log_prob
+    weights = logits.softmax(-1)
+    ess = 1 / weights.square().sum(-1)
+    return weights, (ess * real).sum() / real.sum().clamp_min(1)
+
+
+def words(
+    tokens: Tensor,  # (..., T)
+    mask: Tensor,  # (..., T) bool
+    boundaries: tuple[int, ...],
+) -> Tensor:  # (..., T)
+    """The words of each sequence, moved to the left, with -1 after them: the form that rewards take."""
+    kept = mask & ~is_any(tokens, boundaries)
+    order = (~kept).to(torch.int8).argsort(dim=-1, stable=True)
+    return torch.where(kept, tokens, -1).gather(-1, order)

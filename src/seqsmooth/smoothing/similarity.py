@@ -1,0 +1,279 @@
+"""`Similarity`: the paper's token-level smoothing by word embeddings, and its rare-token promotion."""
+
+from __future__ import annotations
+
+import zlib
+from collections.abc import Sequence
+from typing import Literal
+
+import torch
+from torch import Tensor
+
+from seqsmooth.ops import checks
+from seqsmooth.ops.precision import widen
+from seqsmooth.ops.sampling import categorical
+from seqsmooth.ops.similarity import SimilarityTable
+from seqsmooth.ops.soft_target import Rows, SoftTarget
+from seqsmooth.ops.tables import DenseTable, SparseTable, Table
+from seqsmooth.smoothing.token_law import TokenLaw
+from seqsmooth.smoothing.uniform import thinned
+
+Missing = Sequence[int] | Tensor | Literal["zeros"]
+Mode = Literal["dense", "sampled", "top-k"]
+STORED_VOCABULARY = 20_000
+"""Up to this many tokens the V x V table is kept (1.6 GB of fp32 at the limit); beyond, rows are made when needed."""
+CHUNK_ROWS = 1024
+
+
+class Similarity(TokenLaw):
+    """r(v|y) proportional to exp(r(v, y) / tau), r the cosine of two embeddings: Eq. 13 and, with `beta`, Eq. 14.
+
+    r^freq(v, y) = cos(v, y) - beta * min(f_v / f_y, f_y / f_v) promotes rare tokens around frequent ones and the other
+    way round. A token without an embedding keeps all its mass and gets none; PAD and BOS are always such tokens.
+
+    Temperatures are in cosine units as in the paper. The authors' code uses (1 + cos) / 2 and beta / tau: its
+    tau_word .15 is 0.30 here, and its tau_word .09 with promote_rarity 1 is tau = beta = 0.18 here.
+
+    Args:
+        embeddings: one vector a token.
+        tau: temperature; to 0 it gives `Dirac`, to infinity `Uniform`.
+        beta: weight of the frequency term, in the units of the cosine.
+        counts: how often each token occurs, needed where `beta` > 0.
+        alpha: the share of each token's mass that is spread.
+        missing: tokens that have no embedding: their ids, a mask over the vocabulary, or "zeros" for all-zero rows.
+        mode: "dense" is exact; "sampled" draws k tokens from each row, an unbiased estimate of it; "top-k" keeps the k
+            largest entries of each row, and `dropped` says what that loses.
+        k: tokens a row, for "sampled" and "top-k".
+        tail: "renormalise" or "zero", what "top-k" does about the mass it drops.
+        stored: keep the V x V table; by default up to 20,000 tokens.
+
+    Examples:
+        >>> law = Similarity(torch.eye(2), tau=1.0)
+        >>> law.rows(torch.tensor([0]))  # e / (e + 1) and 1 / (e + 1)
+        tensor([[0.7311, 0.2689]])
+    """
+
+    name = "similarity"
+    units: Tensor
+    known: Tensor
+    counts: Tensor | None
+    table: Tensor | None
+    neighbours: Tensor | None
+    masses: Tensor | None
+
+    def __init__(
+        self,
+        embeddings: Tensor,  # (V, D)
+        tau: float,
+        beta: float = 0.0,
+        counts: Tensor | None = None,  # (V,)
+        alpha: float = 1.0,
+        *,
+        missing: Missing = (),
+        mode: Mode = "dense",
+        k: int | None = None,
+        tail: Literal["renormalise", "zero"] = "renormalise",
+        stored: bool | None = None,
+    ) -> None:
+        super().__init__(alpha)
+        checks.floats("embeddings", embeddings)
+        checks.shape("embeddings", embeddings, None, None, letters="(V, D)")
+        self.tau = checks.positive("tau", tau)
+        self.beta = checks.non_negative("beta", beta)
+        checks.one_of("mode", mode, ("dense", "sampled", "top-k"))
+        checks.one_of("tail", tail, ("renormalise", "zero"))
+        checks.must(
+            (k is None) == (mode == "dense"), "k", f"{'left out' if mode == 'dense' else 'given'} with mode={mode!r}", k
+        )
+        if k is not None:
+            checks.at_least("k", k, 1)
+            checks.must(mode == "sampled" or k <= embeddings.shape[0], "k", f"at most V = {embeddings.shape[0]}", k)
+        self.mode: Mode = mode
+        self.k = k
+        self.tail: Literal["renormalise", "zero"] = tail
+        self.stored = stored
+        units, known = _unit_rows(embeddings.detach(), missing)
+        self.register_buffer("units", units, persistent=False)
+        self.register_buffer("known", known, persistent=False)
+        self.register_buffer("counts", self._checked(counts), persistent=False)
+        for name in ("table", "neighbours", "masses"):
+            self.register_buffer(name, None, persistent=False)
+
+    @property
+    def vocab_size(self) -> int:
+        """V."""
+        return self.units.shape[0]
+
+    def prepare(self, unsmoothed: tuple[int, ...] = ()) -> Similarity:
+        """The same law without mass for the given ids, its table built."""
+        missing = ~self.known
+        for token in unsmoothed:
+            checks.must(token < self.vocab_size, "specials", f"ids below V = {self.vocab_size}", token)
+            missing[token] = True
+        law = Similarity(
+            self.units,
+            self.tau,
+            self.beta,
+            self.counts,
+            self.alpha,
+            missing=missing,
+            mode=self.mode,
+            k=self.k,
+            tail=self.tail,
+            stored=self.stored,
+        )
+        law.table, law.neighbours, law.masses = law._built()
+        return law
+
+    @property
+    def dropped(self) -> Tensor:  # (V,)
+        """The mass of each row that "top-k" leaves out, before any renormalising; 0 in the other modes."""
+        if self.mode != "top-k":
+            return self.units.new_zeros(self.vocab_size)
+        return self.masses if self.masses is not None else self.prepare().dropped
+
+    def rows(
+        self,
+        tokens: Tensor,  # (...)
+    ) -> Tensor:  # (..., V)
+        """S in full for some tokens, the top-k one if that is the mode."""
+        checks.integers("tokens", tokens)
+        checks.ids_below("tokens", tokens, self.vocab_size)
+        index = tokens.reshape(-1, 1)
+        ones = torch.ones_like(index, dtype=self.units.dtype)
+        return self._table().combine(index, ones).reshape(*tokens.shape, self.vocab_size)
+
+    def spread(
+        self,
+        target: SoftTarget,
+        *,
+        vocab_size: int | None,
+        generator: torch.Generator | None,
+        mixed: Table | None = None,
+    ) -> SoftTarget:
+        """A row of S for each slot; rows of other tables are multiplied by M."""
+        rows = tuple(self._through(row, mixed) for row in target.rows)
+        kept = thinned(SoftTarget(target.ids, target.weights), 1 - self.alpha)
+        if self.mode != "sampled":
+            own = Rows(self._table(), target.ids, self.alpha * target.weights)
+            return SoftTarget(kept.ids, kept.weights, (own, *rows))
+        assert self.k is not None
+        probabilities = self._table().combine(target.ids.reshape(-1, 1), target.weights.new_ones(target.ids.numel(), 1))
+        drawn = categorical(probabilities, self.k, generator).view(*target.ids.shape, self.k).flatten(-2)
+        weights = (self.alpha / self.k * target.weights).repeat_interleave(self.k, -1)
+        return SoftTarget(torch.cat([kept.ids, drawn], -1), torch.cat([kept.weights, weights], -1), rows)
+
+    def mix(self, table: Table) -> Table:
+        """The rows of a table times M, in full: its mass is then dense anyway."""
+        own = self._table()
+        if isinstance(table, SparseTable):
+            mixed = own.combine(table.ids, table.weights)
+            unmixed = table.dense()
+        else:
+            assert isinstance(table, DenseTable)
+            unmixed = table.values
+            mixed = torch.zeros_like(unmixed, dtype=self.units.dtype)
+            for tokens in self._token_chunks():
+                rows = own.combine(tokens.unsqueeze(-1), self.units.new_ones(len(tokens), 1))
+                mixed = mixed + unmixed[:, tokens].to(rows.dtype) @ rows
+        return DenseTable.of((1 - self.alpha) * unmixed.to(mixed.dtype) + self.alpha * mixed)
+
+    def options(self) -> dict[str, object]:
+        """The law and a checksum of its embeddings."""
+        checksum = zlib.crc32(self.units.detach().cpu().float().numpy().tobytes())
+        chosen: dict[str, object] = {"V": self.vocab_size, "D": self.units.shape[1], "crc": f"{checksum:08x}"}
+        chosen["tau"] = self.tau
+        if self.beta > 0:
+            chosen["beta"] = self.beta
+        if self.k is not None:
+            chosen[self.mode] = self.k
+        if self.mode == "top-k":
+            chosen["tail"] = self.tail
+        return chosen | {"alpha": self.alpha}
+
+    def extra_repr(self) -> str:
+        """The choices, and what "top-k" drops."""
+        lost = f", drops {float(self.dropped.mean()):.1%} of the mass" if self.mode == "top-k" else ""
+        return super().extra_repr() + lost
+
+    def _through(self, row: Rows, mixed: Table | None) -> Rows:
+        fixed = getattr(row.table, "fixed", False)
+        return Rows(mixed if fixed and mixed is not None else self.mix(row.table), row.index, row.weights)
+
+    def _table(self) -> DenseTable | SparseTable | SimilarityTable:
+        if self.neighbours is not None:
+            assert self.table is not None
+            return SparseTable(self.neighbours, self.table, self.vocab_size)
+        if self.table is not None:
+            assert self.masses is not None
+            return DenseTable(self.table, self.masses)
+        return SimilarityTable(self.units, self.known, self.tau, self.beta, self.counts)
+
+    def _built(self) -> tuple[Tensor | None, Tensor | None, Tensor | None]:
+        """What is kept between steps: (table, neighbours, masses)."""
+        computed = SimilarityTable(self.units, self.known, self.tau, self.beta, self.counts)
+        parts = self._token_chunks()
+        if self.mode == "top-k":
+            assert self.k is not None
+            best = [computed.rows(part).topk(self.k, -1) for part in parts]
+            weights = torch.cat([part.values for part in best])
+            total = weights.sum(-1)
+            if self.tail == "renormalise":
+                weights = weights / total.unsqueeze(-1)
+            return weights, torch.cat([part.indices for part in best]), 1 - total
+        stored = self.vocab_size <= STORED_VOCABULARY if self.stored is None else self.stored
+        if not stored:
+            return None, None, None
+        table = torch.cat([computed.rows(part) for part in parts])
+        return table, None, table.sum(-1)
+
+    def _token_chunks(self) -> list[Tensor]:
+        tokens = torch.arange(self.vocab_size, device=self.units.device)
+        return [tokens[start : start + CHUNK_ROWS] for start in range(0, self.vocab_size, CHUNK_ROWS)]
+
+    def _checked(self, counts: Tensor | None) -> Tensor | None:
+        if counts is None:
+            checks.must(self.beta == 0, "counts", "given when `beta` is greater than 0", None)
+            return None
+        checks.shape("counts", counts, self.vocab_size, letters="(V,)")
+        checks.must(bool((counts >= 0).all()), "counts", "0 or more everywhere", "negative or NaN somewhere")
+        counts = counts.to(self.units)
+        checks.must(bool(counts.isfinite().all()), "counts", "finite everywhere", "infinite somewhere")
+        return counts
+
+
+def _unit_rows(embeddings: Tensor, missing: Missing) -> tuple[Tensor, Tensor]:
+    """Embeddings of norm 1, and which tokens have one."""
+    wide = widen(embeddings)
+    size = wide.shape[0]
+    checks.must(
+        size >= 1 and wide.shape[1] >= 1, "embeddings", "of one token and one dimension or more", tuple(wide.shape)
+    )
+    norms = torch.linalg.vector_norm(wide, dim=-1)
+    if isinstance(missing, str):
+        checks.one_of("missing", missing, ("zeros",))
+        known = norms != 0
+    elif isinstance(missing, Tensor):
+        checks.shape("missing", missing, size, letters="(V,)")
+        checks.must(missing.dtype == torch.bool, "missing", "a mask (torch.bool) when it is a tensor", missing.dtype)
+        known = ~missing.to(wide.device)
+    else:
+        known = torch.ones(size, dtype=torch.bool, device=wide.device)
+        for token in missing:
+            checks.at_least("missing", token, 0)
+            checks.must(token < size, "missing", f"ids below V = {size}", token)
+            known[token] = False
+    finite = (wide.isfinite().all(-1) & norms.isfinite()) | ~known
+    checks.must(bool(finite.all()), "embeddings", "finite", f"NaN or infinite for token {_first(~finite)}")
+    zero = (norms == 0) & known
+    checks.must(
+        not bool(zero.any()),
+        "embeddings",
+        "of a norm greater than 0 (list tokens without a vector in `missing`, or say missing='zeros')",
+        f"all zeros for token {_first(zero)}",
+    )
+    return wide.masked_fill(~known.unsqueeze(-1), 0) / torch.where(known, norms, 1).unsqueeze(-1), known
+
+
+def _first(flags: Tensor) -> int:
+    return int(flags.int().argmax())

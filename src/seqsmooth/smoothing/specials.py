@@ -1,0 +1,89 @@
+"""Special tokens, and what smoothing may do with them."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Literal
+
+import torch
+from torch import Tensor
+
+from seqsmooth.ops import checks
+
+Name = Literal["pad", "bos", "eos", "unk"]
+NAMES: tuple[Name, ...] = ("pad", "bos", "eos", "unk")
+
+
+@dataclass(frozen=True)
+class Specials:
+    """The ids of the special tokens. None at all by default: then every id is an ordinary token.
+
+    PAD is no position: like `ignore_index`, it contributes nothing. The three rules below say what happens to the
+    others, by name; each can be overridden.
+
+    Args:
+        pad: id of the padding.
+        bos: id of the start of a sequence.
+        eos: id of its end.
+        unk: id of the unknown word.
+        frozen: tokens that a sequence law leaves in place.
+        undrawn: tokens that a sequence law never puts in: they are in no pool.
+        unsmoothed: tokens to which a token law gives no mass.
+
+    Examples:
+        >>> Specials(pad=0, bos=1, eos=2, unk=3).ids("undrawn")
+        (0, 1, 2, 3)
+        >>> Specials(pad=0, eos=2, unk=3, undrawn=("pad", "eos")).ids("undrawn")
+        (0, 2)
+    """
+
+    pad: int | None = None
+    bos: int | None = None
+    eos: int | None = None
+    unk: int | None = None
+    frozen: tuple[Name, ...] = ("bos", "eos")
+    undrawn: tuple[Name, ...] = ("pad", "bos", "eos", "unk")
+    unsmoothed: tuple[Name, ...] = ("pad", "bos")
+
+    def __post_init__(self) -> None:
+        for name in NAMES:
+            if (token := getattr(self, name)) is not None:
+                checks.at_least(name, token, 0)
+        for rule in ("frozen", "undrawn", "unsmoothed"):
+            for name in getattr(self, rule):
+                checks.one_of(rule, name, NAMES)
+
+    def ids(self, rule: Literal["frozen", "undrawn", "unsmoothed"]) -> tuple[int, ...]:
+        """The distinct ids a rule names, ascending."""
+        named = {getattr(self, name) for name in getattr(self, rule)}
+        return tuple(sorted(token for token in named if token is not None))
+
+    def boundaries(self) -> tuple[int, ...]:
+        """The ids that are no words of a sentence: PAD, BOS, EOS."""
+        return tuple(sorted({token for token in (self.pad, self.bos, self.eos) if token is not None}))
+
+    def check(self, vocab_size: int) -> None:
+        """Check that the vocabulary holds them."""
+        for name in NAMES:
+            token = getattr(self, name)
+            checks.must(token is None or token < vocab_size, name, f"an id below {vocab_size}", token)
+
+    def __str__(self) -> str:
+        named = (f"{name}:{getattr(self, name)}" for name in NAMES if getattr(self, name) is not None)
+        rules = (
+            f"{rule}:{'+'.join(getattr(self, rule)) or 'none'}"
+            for rule in ("frozen", "undrawn", "unsmoothed")
+            if getattr(self, rule) != getattr(type(self), rule)
+        )
+        return ",".join((*named, *rules)) or "none"
+
+
+def is_any(
+    tokens: Tensor,  # (...)
+    ids: tuple[int, ...],
+) -> Tensor:  # (...) bool
+    """Where a token is one of a few ids."""
+    found = torch.zeros_like(tokens, dtype=torch.bool)
+    for token in ids:
+        found = found | (tokens == token)
+    return found

@@ -1,0 +1,58 @@
+"""`Uniform`: label smoothing."""
+
+from __future__ import annotations
+
+import dataclasses
+
+import torch
+
+from seqsmooth.ops import checks
+from seqsmooth.ops.soft_target import Rows, SoftTarget
+from seqsmooth.ops.tables import Table, uniform_table
+from seqsmooth.smoothing.token_law import TokenLaw
+
+
+class Uniform(TokenLaw):
+    """S is uniform over the vocabulary, the token itself included: label smoothing (Szegedy et al. 2016).
+
+    Without special tokens, `Uniform(alpha=e)` is `F.cross_entropy(label_smoothing=e)`. PAD and BOS get no mass.
+
+    Args:
+        alpha: the share of each token's mass that is spread.
+    """
+
+    name = "uniform"
+
+    def __init__(self, alpha: float = 0.1, *, excluded: tuple[int, ...] = ()) -> None:
+        super().__init__(alpha)
+        self.excluded = excluded
+
+    def prepare(self, unsmoothed: tuple[int, ...]) -> Uniform:
+        """The same without mass for the given ids."""
+        return Uniform(self.alpha, excluded=unsmoothed)
+
+    def spread(
+        self,
+        target: SoftTarget,
+        *,
+        vocab_size: int | None,
+        generator: torch.Generator | None,
+        mixed: Table | None = None,
+    ) -> SoftTarget:
+        """All rows of S are the same, so only the total mass of each position counts."""
+        checks.must(vocab_size is not None, "vocab_size", "given to the objective for uniform smoothing", None)
+        assert vocab_size is not None
+        mass = target.settle().mass().unsqueeze(-1)
+        table = uniform_table(vocab_size, self.excluded, dtype=mass.dtype, device=mass.device)
+        index = torch.zeros_like(mass, dtype=torch.long)
+        return thinned(target, 1 - self.alpha, Rows(table, index, self.alpha * mass))
+
+    def options(self) -> dict[str, object]:
+        """The share spread."""
+        return {"alpha": self.alpha}
+
+
+def thinned(target: SoftTarget, share: float, *more: Rows) -> SoftTarget:
+    """A share of a target's mass, and more rows beside it."""
+    rows = tuple(dataclasses.replace(row, weights=share * row.weights) for row in target.rows)
+    return SoftTarget(target.ids, share * target.weights, (*rows, *more))
