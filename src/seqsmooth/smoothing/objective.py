@@ -37,7 +37,8 @@ class Objective(nn.Module):
         ignore_index: targets that are no positions, beside PAD.
 
     Examples:
-        >>> objective = Objective(token=Uniform(alpha=0.1))
+        >>> import seqsmooth as ss
+        >>> objective = ss.Objective(token=ss.Uniform(alpha=0.1))
         >>> logits, targets = torch.zeros(2, 3, 5), torch.ones(2, 3, dtype=torch.long)
         >>> loss = objective(logits, targets)
         >>> round(loss.total.item(), 4), int(loss.tokens)  # ln 5 a token

@@ -1,0 +1,19 @@
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+import pytest
+import torch
+
+torch.set_num_threads(1)
+
+
+@pytest.fixture(scope="session")
+def coco_data() -> Path:
+    """The folder of real data: $SEQSMOOTH_DATA, or `data` beside the repository."""
+    beside = Path(__file__).resolve().parents[2] / "data"
+    root = Path(os.environ.get("SEQSMOOTH_DATA", beside))
+    if not (root / "coco" / "dataset.json").is_file():
+        pytest.skip("no COCO captions: set SEQSMOOTH_DATA to the folder that holds coco/dataset.json")
+    return root
