@@ -39,7 +39,7 @@ class Pool:
         if ids.shape[0] == 1:
             place = torch.searchsorted(ids[0], tokens.contiguous())
         else:
-            place = torch.searchsorted(ids, tokens.reshape(ids.shape[0], -1).contiguous()).view(tokens.shape)
+            place = torch.searchsorted(ids, tokens.flatten(1).contiguous()).view(tokens.shape)
         inside = self._at(place) == tokens
         sizes = self.sizes.view(-1, *[1] * (tokens.dim() - 1))
         return sizes - inside.long(), inside, place
@@ -67,7 +67,7 @@ class Pool:
         place = place.clamp_max(self.ids.shape[1] - 1)
         if self.ids.shape[0] == 1:
             return self.ids[0][place]
-        return self.ids.gather(1, place.reshape(place.shape[0], -1)).view(place.shape)
+        return self.ids.gather(1, place.flatten(1)).view(place.shape)
 
 
 def build_pool(kind: PoolName | Tensor, truth: Truth) -> Pool:
@@ -78,7 +78,7 @@ def build_pool(kind: PoolName | Tensor, truth: Truth) -> Pool:
     if isinstance(kind, Tensor):
         if kind.dim() == 2:
             checks.shape("pool", kind, truth.tokens.shape[0], None, letters="(B, P)")
-        listed = kind.reshape(-1, kind.shape[-1]).to(truth.tokens.device)
+        listed = (kind.unsqueeze(0) if kind.dim() == 1 else kind).long()
     elif kind == "batch":
         listed = torch.where(truth.mask, truth.tokens, -1).reshape(1, -1)
     else:

@@ -1,0 +1,291 @@
+"""The objective as its users meet it: shapes, edges, records, names."""
+
+from __future__ import annotations
+
+import copy
+import math
+import pickle
+
+import pytest
+import torch
+from torch import Tensor
+from torch.nn import functional as F
+
+import seqsmooth as ss
+
+V = 7
+PAD, BOS, EOS, UNK = range(4)
+SPECIALS = ss.Specials(PAD, BOS, EOS, UNK)
+TARGETS = torch.tensor([[4, 5, EOS, PAD], [6, EOS, PAD, PAD]])
+REFERENCES = torch.tensor([[[4, 5, EOS], [5, 6, EOS]], [[6, EOS, PAD], [PAD, PAD, PAD]]])
+VECTORS = torch.randn(V, 3, dtype=torch.float64, generator=torch.Generator().manual_seed(1))
+EVERY_SEQUENCE = {
+    "truth": lambda: ss.GroundTruth(),
+    "hamming": lambda: ss.Hamming(0.8, pool="refs", alpha=0.5),
+    "hamming L=2": lambda: ss.Hamming(0.8, pool="batch", alpha=0.5, samples=2),
+    "rewarded": lambda: ss.Rewarded(ss.rewards.Bleu(), ss.Hamming(0.8, pool="refs"), 0.5, 2, 0.5),
+    "batch weights": lambda: ss.Rewarded(ss.rewards.Bleu(), ss.Hamming(0.8, pool="refs"), 0.5, 1, 0.5, weights="batch"),
+    "edit": lambda: ss.Edit(0.8, "refs", 0.5, 2),
+}
+EVERY_TOKEN = {
+    "dirac": lambda: ss.Dirac(),
+    "uniform": lambda: ss.Uniform(0.2),
+    "similarity": lambda: ss.Similarity(VECTORS, 0.4, alpha=0.5),
+    "sampled": lambda: ss.Similarity(VECTORS, 0.4, alpha=0.5, mode="sampled", k=2),
+}
+
+
+def run(objective: ss.Objective, targets: Tensor, references: Tensor) -> tuple[ss.Loss, Tensor]:
+    candidates = objective.propose(targets, references=references, generator=torch.Generator().manual_seed(0))
+    logits = torch.randn(*candidates.inputs.shape, V, dtype=torch.float64, requires_grad=True)
+    loss = objective(logits, candidates)
+    (gradient,) = torch.autograd.grad(loss.total, logits)
+    return loss, gradient
+
+
+def every(lazy: bool) -> list[ss.Objective]:
+    return [
+        ss.Objective(sequence(), token(), lazy=lazy, specials=SPECIALS, vocab_size=V)
+        for name, sequence in EVERY_SEQUENCE.items()
+        for token in EVERY_TOKEN.values()
+        if not (lazy and name == "edit")
+    ]
+
+
+@pytest.mark.parametrize("lazy", [True, False])
+def test_ignored_rows_contribute_nothing(lazy: bool) -> None:
+    """An item of padding only changes neither the loss nor any gradient, whatever its logits."""
+    for objective in every(lazy):
+        targets = torch.cat([TARGETS, torch.full((1, 4), PAD)])
+        references = torch.cat([REFERENCES, torch.full((1, 2, 3), PAD)])
+        candidates = objective.propose(targets, references=references)
+        assert not candidates.mask[2].any()
+        assert (candidates.inputs[2] == PAD).all()
+        logits = torch.randn(*candidates.inputs.shape, V, dtype=torch.float64)
+        logits[2] = math.nan
+        logits.requires_grad_()
+        loss = objective(logits, candidates)
+        (gradient,) = torch.autograd.grad(loss.total, logits)
+        assert loss.total.isfinite()
+        assert loss.nll.isfinite()
+        assert not loss.ess.isnan()
+        assert (gradient[2] == 0).all()
+        assert gradient.isfinite().all()
+        assert loss.tokens == 5
+
+
+@pytest.mark.parametrize("lazy", [True, False])
+def test_a_batch_of_padding_costs_nothing(lazy: bool) -> None:
+    for objective in every(lazy):
+        loss, gradient = run(objective, torch.full((2, 4), PAD), torch.full((2, 1, 3), PAD))
+        assert loss.total == 0
+        assert loss.nll == 0
+        assert loss.tokens == 0
+        assert (gradient == 0).all()
+
+
+@pytest.mark.parametrize("lazy", [True, False])
+def test_a_batch_of_one_token(lazy: bool) -> None:
+    for objective in every(lazy):
+        loss, gradient = run(objective, torch.tensor([[4]]), torch.tensor([[[4]]]))
+        assert loss.total.isfinite()
+        assert gradient.isfinite().all()
+        assert loss.tokens == 1
+
+
+@pytest.mark.parametrize("lazy", [True, False])
+def test_no_items_at_all(lazy: bool) -> None:
+    for objective in every(lazy):
+        loss, gradient = run(objective, torch.zeros(0, 3, dtype=torch.long), torch.zeros(0, 2, 3, dtype=torch.long))
+        assert loss.total == 0
+        assert gradient.shape[0] == 0
+
+
+@pytest.mark.parametrize("pool", [torch.tensor([], dtype=torch.long), torch.tensor([PAD, EOS]), "refs"])
+def test_an_empty_pool_leaves_the_ground_truth(pool: str | Tensor) -> None:
+    references = torch.full((2, 1, 3), EOS)
+    for sequence, lazy in (
+        (ss.Hamming(0.8, pool=pool), True),
+        (ss.Hamming(0.8, pool=pool, samples=3), True),
+        (ss.Hamming(0.8, pool=pool, samples=3), False),
+        (ss.Hamming(rate=1.0, pool=pool, samples=3, integrate=False), False),
+        (ss.Rewarded(ss.rewards.Constant(), ss.Hamming(0.8, pool=pool), 1.0, 2), True),
+    ):
+        objective = ss.Objective(sequence, lazy=lazy, specials=SPECIALS, vocab_size=V)
+        candidates = objective.propose(TARGETS, references=references)
+        assert torch.equal(candidates.inputs, TARGETS.unsqueeze(1).expand_as(candidates.inputs))
+        logits = torch.randn(2, 1, 4, V, dtype=torch.float64)
+        expected = F.cross_entropy(logits.flatten(0, 2), TARGETS.flatten(), ignore_index=PAD)
+        total = objective(logits.expand(*candidates.inputs.shape, V), candidates).total
+        torch.testing.assert_close(total, expected, atol=1e-12, rtol=0)
+
+
+def test_edit_with_an_empty_pool_only_deletes() -> None:
+    objective = ss.Objective(ss.Edit(5.0, torch.tensor([EOS]), samples=50), lazy=False, specials=SPECIALS, vocab_size=V)
+    for sentence in objective.propose(TARGETS).inputs[0].tolist():
+        words = [word for word in sentence if word != PAD]
+        assert words in ([4, 5, EOS], [4, EOS], [5, EOS], [EOS])
+
+
+def test_each_item_has_a_reference_pool_of_its_own_size() -> None:
+    objective = ss.Objective(ss.Hamming(rate=0.5, pool="refs"), specials=SPECIALS, vocab_size=V)
+    target = objective.propose(TARGETS, references=REFERENCES).target.dense(V)[:, 0]
+    expected = torch.zeros(2, 4, V, dtype=torch.float64)
+    expected[0, 0, [4, 5, 6]] = torch.tensor([0.5, 0.25, 0.25], dtype=torch.float64)
+    expected[0, 1, [4, 5, 6]] = torch.tensor([0.25, 0.5, 0.25], dtype=torch.float64)
+    expected[0, 2, EOS] = 1
+    expected[1, 0, 6] = 1  # its pool is {6}: no alternative
+    expected[1, 1, EOS] = 1
+    torch.testing.assert_close(target, expected, atol=1e-12, rtol=0)
+
+
+def test_pools_of_ids_for_each_item() -> None:
+    pools = torch.tensor([[5, 6, 6], [4, -1, PAD]])
+    objective = ss.Objective(ss.Hamming(rate=0.5, pool=pools), specials=SPECIALS, vocab_size=V)
+    target = objective.propose(TARGETS).target.dense(V)[:, 0]
+    assert target[0, 0].tolist() == pytest.approx([0, 0, 0, 0, 0.5, 0.25, 0.25], abs=1e-12)
+    assert target[0, 1].tolist() == pytest.approx([0, 0, 0, 0, 0, 0.5, 0.5], abs=1e-12)
+    assert target[1, 0].tolist() == pytest.approx([0, 0, 0, 0, 0.5, 0, 0.5], abs=1e-12)
+
+
+def test_pad_and_bos_get_no_mass() -> None:
+    for token in EVERY_TOKEN.values():
+        for sequence in (None, ss.Hamming(0.8, alpha=0.5), ss.Hamming(0.8, substitutes=ss.Similarity(VECTORS, 0.4))):
+            objective = ss.Objective(sequence, token(), specials=SPECIALS, vocab_size=V)
+            target = objective.propose(TARGETS).target.dense(V)
+            assert (target[..., [PAD, BOS]] == 0).all()
+
+
+def test_eos_rows_spread_when_they_have_a_vector_and_stay_sharp_without() -> None:
+    with_vector = ss.Objective(token=ss.Similarity(VECTORS, 0.4), specials=SPECIALS).propose(TARGETS).target.dense(V)
+    law = ss.Similarity(VECTORS, 0.4, missing=[EOS])
+    without = ss.Objective(token=law, specials=SPECIALS).propose(TARGETS).target.dense(V)
+    assert with_vector[0, 0, 2, EOS] < 0.99
+    assert without[0, 0, 2].tolist() == [0, 0, 1, 0, 0, 0, 0]
+    assert (without[0, 0, :2, EOS] == 0).all()
+
+
+def test_the_short_form_is_the_long_one() -> None:
+    logits = torch.randn(2, 4, V, dtype=torch.float64)
+    for objective in (ss.mle(specials=SPECIALS), ss.seq(0.5, alpha=0.3, specials=SPECIALS), ss.label_smoothing(0.1)):
+        long = ss.Objective(objective.sequence, objective.token, specials=objective.specials, vocab_size=V)
+        expected = long(logits.unsqueeze(1), long.propose(TARGETS)).total
+        torch.testing.assert_close(objective(logits, TARGETS).total, expected, atol=0, rtol=0)
+    sampled = ss.seq(0.5, pool="batch", samples=3, specials=SPECIALS)
+    one, other = (sampled(logits, TARGETS, generator=torch.Generator().manual_seed(s)).total for s in (1, 2))
+    assert one != other
+
+
+def test_candidates() -> None:
+    objective = ss.Objective(ss.Hamming(0.8, samples=3), lazy=False, specials=SPECIALS, vocab_size=V)
+    candidates = objective.propose(TARGETS)
+    assert candidates.inputs.shape == (2, 4, 4)
+    assert torch.equal(candidates.inputs[:, 0], TARGETS)
+    assert torch.equal(candidates.shifted(BOS)[:, 0], torch.tensor([[BOS, 4, 5, EOS], [BOS, 6, EOS, PAD]]))
+    assert candidates.weights.flatten().tolist() == pytest.approx([0, 1 / 3, 1 / 3, 1 / 3] * 2)
+    assert candidates.ess == 3
+    lazy = ss.Objective(ss.Hamming(0.8), specials=SPECIALS, vocab_size=V).propose(TARGETS)
+    assert lazy.inputs.shape == (2, 1, 4)
+    assert lazy.ess == math.inf
+
+
+def test_no_gradient_flows_into_targets() -> None:
+    vectors = VECTORS.clone().requires_grad_()
+    objective = ss.Objective(ss.Hamming(0.8), ss.Similarity(vectors, 0.4), specials=SPECIALS)
+    candidates = objective.propose(TARGETS)
+    assert not any(row.weights.requires_grad for row in candidates.target.rows)
+    loss = objective(torch.zeros(2, 4, V, requires_grad=True), candidates)
+    assert not loss.nll.requires_grad
+    loss.total.backward()
+    assert vectors.grad is None
+
+
+def test_presets_are_objectives_written_out() -> None:
+    counts = torch.arange(1.0, V + 1)
+    reward = ss.rewards.Bleu()
+    pairs = [
+        (ss.mle(entropy=0.2), ss.Objective(entropy=0.2)),
+        (ss.label_smoothing(0.2), ss.Objective(token=ss.Uniform(0.2))),
+        (
+            ss.tok(VECTORS, 0.3, 0.7, beta=0.2, counts=counts, missing=[PAD]),
+            ss.Objective(token=ss.Similarity(VECTORS, 0.3, 0.2, counts, 0.7, missing=[PAD])),
+        ),
+        (ss.seq(0.3, pool="refs", alpha=0.5), ss.Objective(ss.Hamming(0.3, pool="refs", alpha=0.5))),
+        (ss.seq(rate=0.3, lazy=False, samples=2), ss.Objective(ss.Hamming(rate=0.3, samples=2), lazy=False)),
+        (
+            ss.seq(0.3, reward=reward, reward_tau=0.5, samples=4, alpha=0.4, weights="literal"),
+            ss.Objective(ss.Rewarded(reward, ss.Hamming(0.3), 0.5, 4, 0.4, weights="literal")),
+        ),
+        (
+            ss.tok_seq(VECTORS, 0.3, 0.7, 0.2, alpha=0.4, pool="batch", specials=SPECIALS),
+            ss.Objective(
+                ss.Hamming(0.2, pool="batch", alpha=0.4), ss.Similarity(VECTORS, 0.3, alpha=0.7), specials=SPECIALS
+            ),
+        ),
+    ]
+    for preset, written in pairs:
+        assert preset.signature() == written.signature()
+
+
+def test_names_tell_objectives_apart() -> None:
+    objectives = [objective for lazy in (True, False) for objective in every(lazy)]
+    objectives += [ss.mle(entropy=0.1), ss.mle(), ss.tok(-2 * VECTORS[:, :2], 0.4, 0.5), ss.seq(rate=0.1)]
+    assert len({objective.signature() for objective in objectives}) == len(objectives)
+    objective = ss.tok_seq(VECTORS, 0.4, 0.5, 0.3, pool="refs", alpha=0.5, specials=SPECIALS)
+    signature, shown = objective.signature(), repr(objective)
+    for part in (
+        "hamming|tau:0.3|pool:refs|samples:exact|alpha:0.5",
+        "tau:0.4",
+        "lazy:yes",
+        f"version:{ss.__version__}",
+    ):
+        assert part in signature
+    for part in ("Hamming(tau=0.3, pool=refs, samples=exact, alpha=0.5)", "Similarity(V=7", "eos:2"):
+        assert part in shown
+    assert "\n" not in signature
+
+
+def test_top_k_says_what_it_drops() -> None:
+    law = ss.Similarity(VECTORS, 0.4, mode="top-k", k=2)
+    dense = ss.Similarity(VECTORS, 0.4).rows(torch.arange(V))
+    expected = 1 - dense.sort(-1, descending=True).values[:, :2].sum(-1)
+    torch.testing.assert_close(law.dropped, expected, atol=1e-12, rtol=0)
+    assert f"drops {expected.mean():.1%} of the mass" in repr(law)
+    assert (ss.Similarity(VECTORS, 0.4).dropped == 0).all()
+    zero = ss.Similarity(VECTORS, 0.4, mode="top-k", k=2, tail="zero").prepare().rows(torch.arange(V))
+    torch.testing.assert_close(zero.sum(-1), 1 - expected, atol=1e-12, rtol=0)
+
+
+def test_never_seen_tokens_have_equal_frequency() -> None:
+    counts = torch.tensor([0.0, 0.0, 4.0, 8.0, 8.0, 1.0, 1.0], dtype=torch.float64)
+    rows = ss.Similarity(torch.ones(V, 1, dtype=torch.float64), 1.0, 1.0, counts).rows(torch.tensor([0, 3]))
+    penalties = torch.tensor([[1, 1, 0, 0, 0, 0, 0], [0, 0, 0.5, 1, 1, 0.125, 0.125]], dtype=torch.float64)
+    torch.testing.assert_close(rows, (-penalties).softmax(-1), atol=1e-12, rtol=0)
+
+
+def test_an_objective_copies_and_pickles_and_stores_no_tables() -> None:
+    objective = ss.tok_seq(VECTORS, 0.4, 0.5, 0.3, alpha=0.5, specials=SPECIALS)
+    logits = torch.randn(2, 4, V)
+    expected = objective(logits, TARGETS).total
+    for other in (copy.deepcopy(objective), pickle.loads(pickle.dumps(objective))):
+        assert other(logits, TARGETS).total == expected
+    assert not objective.state_dict()
+
+
+def test_a_law_serves_two_objectives() -> None:
+    """Preparing a law for one objective leaves the law itself as it was."""
+    law = ss.Similarity(VECTORS, 0.4)
+    plain, special = ss.Objective(token=law), ss.Objective(token=law, specials=SPECIALS)
+    assert (plain.propose(TARGETS).target.dense(V)[..., PAD] > 0).all()
+    assert (special.propose(TARGETS).target.dense(V)[..., PAD] == 0).all()
+    assert law.known.all()
+
+
+@pytest.mark.parametrize("lazy", [True, False])
+def test_integer_types_of_ids_do_not_matter(lazy: bool) -> None:
+    for objective in every(lazy):
+        results = []
+        for dtype in (torch.int32, torch.int64):
+            torch.manual_seed(1)
+            results.append(run(objective, TARGETS.to(dtype), REFERENCES.to(dtype))[0].total)
+        assert results[0] == results[1]
