@@ -1,0 +1,39 @@
+"""The table from the paper's symbols to files names what exists."""
+
+from __future__ import annotations
+
+import importlib
+import re
+from functools import reduce
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).parents[1]
+ROWS = [
+    re.match(r"\| (.+) \| (.+) \| `([\w.]+)` \| ([\w/]+\.py) \|$", line)
+    for line in (ROOT / "docs/symbols.md").read_text(encoding="utf-8").splitlines()
+    if line.startswith("| ") and not line.startswith(("| symbol", "|---"))
+]
+
+
+def test_every_row_is_read() -> None:
+    assert len(ROWS) > 20
+    assert all(ROWS)
+
+
+@pytest.mark.parametrize("row", ROWS, ids=lambda row: row[3])
+def test_the_name_is_defined_in_the_file(row: re.Match[str]) -> None:
+    name, file = row[3], row[4]
+    assert (ROOT / "src/seqsmooth" / file).is_file()
+    module = importlib.import_module("seqsmooth." + file.removesuffix(".py").replace("/", "."))
+    found = reduce(getattr, name.split("."), module)
+    assert found.__module__ == module.__name__
+
+
+def test_every_equation_has_a_row() -> None:
+    named: set[int] = set()
+    for row in ROWS:
+        for first, last in re.findall(r"(\d+)(?:-(\d+))?", row[2].replace("section 3.2", "").replace("section 4.1", "")):
+            named |= set(range(int(first), int(last or first) + 1))
+    assert named == set(range(1, 26))
