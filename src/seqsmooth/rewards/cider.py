@@ -1,0 +1,105 @@
+"""CIDEr-D."""
+
+from __future__ import annotations
+
+import torch
+from torch import Tensor, nn
+
+from seqsmooth.ops import checks, ngrams
+from seqsmooth.rewards.document_frequencies import DocumentFrequencies, lookup
+from seqsmooth.rewards.protocol import check_dtype, check_ids
+
+
+class Cider(nn.Module):
+    """CIDEr-D of Vedantam et al. (2015), Eq. 1 and 4, as coco-caption calculates it under the name CIDEr.
+
+    With f(g) the frequency of an n-gram in a sequence and w(g) = f(g) ln(D / max(1, df(g))), D the number of documents,
+
+        10 * mean over n and references r of
+            exp(-(|c| - |r|)^2 / (2 sigma^2)) * sum over g of min(w_c(g), w_r(g)) w_r(g) / (||w_c|| ||w_r||)
+
+    where lengths are numbers of bigrams, and a sum is not divided where a norm is zero. A candidate that is its only
+    reference scores 10 (if all orders have an n-gram of weight), one that shares no n-gram with any scores 0.
+
+    Args:
+        document_frequencies: the frequencies behind the weights, of at least this order. For numbers that compare with
+            coco-caption's, count the references of the whole set that is scored.
+        order: the length of the longest n-grams.
+        sigma: the width of the penalty on the difference in length; infinity for none.
+        dtype: the type of the arithmetic, torch.float32 or torch.float64.
+    """
+
+    def __init__(
+        self,
+        document_frequencies: DocumentFrequencies,
+        order: int = 4,
+        sigma: float = 6.0,
+        *,
+        dtype: torch.dtype = torch.float32,
+    ) -> None:
+        super().__init__()
+        given = isinstance(document_frequencies, DocumentFrequencies)
+        rule = "a DocumentFrequencies"
+        checks.must(given, "document_frequencies", rule, f"a {type(document_frequencies).__name__}")
+        self.order = checks.at_least("order", order, 1)
+        rule = f"at most {document_frequencies.order}, the order of `document_frequencies`"
+        checks.must(order <= document_frequencies.order, "order", rule, order)
+        self.sigma = checks.positive("sigma", sigma)
+        self.dtype = check_dtype(dtype)
+        self.documents = document_frequencies.documents
+        # Whole numbers, so that a change of the precision of the module around this one does not reach them.
+        for n in range(order):
+            self.register_buffer(f"keys_{n + 1}", document_frequencies.keys[n], persistent=False)
+            self.register_buffer(f"counts_{n + 1}", document_frequencies.counts[n], persistent=False)
+
+    def forward(
+        self,
+        candidates: Tensor,  # (B, L, T) int64
+        references: Tensor,  # (B, R, S) int64
+    ) -> Tensor:  # (B, L)
+        """Score each candidate against the references of its row."""
+        check_ids(candidates, references)
+        ours, home = candidates.device, self.get_buffer("keys_1").device
+        checks.must(ours == home, "candidates", f"on {home}, where this reward is", f"on {ours}")
+        ranks = ngrams.ordinals(candidates, self.order)
+        squares, our_norms = self._weigh(candidates, ranks)
+        _, their_norms = self._weigh(references, ngrams.ordinals(references, self.order))
+        shared = ngrams.counts(candidates[:, :, None], references[:, None], self.order)
+        total = torch.zeros((), dtype=self.dtype, device=candidates.device)
+        for n in range(self.order):
+            # min(w_c, w_r) w_r of an n-gram is f_r times its squared weight for each occurrence left after clipping.
+            clipped = (ranks[n][:, :, None] <= shared[n]) * shared[n]  # (B, L, R, T-n)
+            product = (clipped * squares[n][:, :, None]).sum(-1)  # (B, L, R)
+            norm = our_norms[n][:, :, None] * their_norms[n][:, None]
+            total = total + product / norm.masked_fill(norm == 0, 1)
+        bigrams = (ngrams.lengths(candidates) - 1).clamp(min=0)  # (B, L)
+        their_bigrams = (ngrams.lengths(references) - 1).clamp(min=0)  # (B, R)
+        apart = (bigrams[:, :, None] - their_bigrams[:, None]).to(self.dtype)
+        # An absent reference has no n-grams: it adds nothing to the sum and is left out of the number.
+        number = (references >= 0).any(-1).sum(-1, keepdim=True).clamp(min=1)
+        return 10 / self.order * (total * torch.exp(-((apart / self.sigma) ** 2) / 2)).sum(-1) / number
+
+    def _weigh(
+        self,
+        ids: Tensor,  # (..., T)
+        ranks: list[Tensor],  # for n = 1..order: (..., T-n+1)
+    ) -> tuple[list[Tensor], list[Tensor]]:  # for n = 1..order: (..., T-n+1) and (...)
+        # The squared weight ln(D / df)^2 of the n-gram at each position, and the norms of the vectors w.
+        keys = [self.get_buffer(f"keys_{n}") for n in range(1, self.order + 1)]
+        counts = [self.get_buffer(f"counts_{n}") for n in range(1, self.order + 1)]
+        squares, norms = [], []
+        for documents, rank in zip(lookup(ids, keys, counts), ranks, strict=True):
+            held = documents.clamp(min=1)
+            # log1p: exactly 0 for an n-gram of all documents, and exact near it.
+            square = torch.log1p((self.documents - held).to(self.dtype) / held) ** 2
+            squares.append(square)
+            norms.append(((2 * rank - 1).clamp(min=0) * square).sum(-1).sqrt())
+        return squares, norms
+
+    def extra_repr(self) -> str:
+        """List the arguments."""
+        return f"documents={self.documents}, order={self.order}, sigma={self.sigma:.12g}"
+
+    def signature(self) -> str:
+        """Name the reward exactly."""
+        return f"cider:D|sigma:{self.sigma:.12g}|n:{self.order}|docs:{self.documents}"

@@ -1,0 +1,186 @@
+"""In how many documents each n-gram occurs."""
+
+from __future__ import annotations
+
+import os
+import secrets
+import struct
+import zipfile
+from array import array
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+from torch import Tensor
+
+from seqsmooth.ops import checks
+
+_Ints = NDArray[np.int64]
+_KIND = "seqsmooth document frequencies 1"
+_DAMAGE = (AttributeError, EOFError, KeyError, RuntimeError, TypeError, ValueError, struct.error, zipfile.BadZipFile)
+_LAST = torch.iinfo(torch.int64).max
+
+
+@dataclass(frozen=True, eq=False, repr=False, slots=True)
+class DocumentFrequencies:
+    """The document frequencies of n-grams, as CIDEr weights them (Vedantam et al. 2015, Eq. 1).
+
+    A document is the set of references of one image (or source sentence), and an n-gram counts once for each document
+    that contains it. The n-grams form a trie, one sorted array of keys for each order: the key of a word is its id, and
+    the key of an n-gram is the place of its first n-1 words in the array before, times the size of the first array,
+    plus the place of its last word there. So keys are exact and small for any vocabulary, and one binary search for
+    each order finds an n-gram.
+
+    Attributes:
+        documents: the number of documents.
+        keys: for each order the sorted keys, and after them one that is greater than all.
+        counts: for each order the number of documents that contain the n-gram, and 0 for that last key.
+    """
+
+    documents: int
+    keys: tuple[Tensor, ...]  # each (N_n + 1,) int64
+    counts: tuple[Tensor, ...]  # each (N_n + 1,) int32
+
+    @property
+    def order(self) -> int:
+        """The length of the longest n-grams counted."""
+        return len(self.keys)
+
+    @classmethod
+    def build(cls, documents: Iterable[Sequence[Sequence[int]]], order: int = 4) -> DocumentFrequencies:
+        """Count the n-grams of all lengths up to `order`.
+
+        Args:
+            documents: documents of captions of token ids; a negative id means "no token". An iterator will do: each
+                document is looked at once.
+            order: the length of the longest n-grams.
+        """
+        checks.at_least("order", order, 1)
+        ids, caption, document, total = _flatten(documents)
+        checks.must(total > 0, "documents", "at least one", "none")
+        keys: list[Tensor] = []
+        counts: list[Tensor] = []
+        words = ranks = ids
+        for n in range(1, order + 1):
+            starts = np.flatnonzero(caption[: max(0, ids.size - n + 1)] == caption[n - 1 :])
+            key = ids if n == 1 else ranks[starts] * keys[0].numel() + words[starts + n - 1]
+            distinct, count, place = _count(key, document[starts])
+            # The place of the n-gram that starts at each position; where none does, nobody asks.
+            ranks = np.zeros_like(ids)
+            ranks[starts] = place
+            words = ranks if n == 1 else words
+            keys.append(torch.from_numpy(np.append(distinct, _LAST)))
+            counts.append(torch.from_numpy(np.append(count, 0).astype(np.int32)))
+        return cls(total, tuple(keys), tuple(counts))
+
+    def lookup(
+        self,
+        ids: Tensor,  # (..., T) int64
+    ) -> list[Tensor]:  # for n = 1..order: (..., T-n+1)
+        """Find the number of documents that contain the n-gram at each position, 0 where there is none."""
+        return lookup(ids, self.keys, self.counts)
+
+    def save(self, path: str | os.PathLike[str]) -> None:
+        """Write the file whole or not at all: what was at `path` before stays until the new file is complete."""
+        path = Path(path)
+        arrays: dict[str, Any] = {"kind": _KIND, "documents": self.documents, "order": self.order}
+        arrays |= {f"keys_{n}": key.numpy() for n, key in enumerate(self.keys, 1)}
+        arrays |= {f"counts_{n}": count.numpy() for n, count in enumerate(self.counts, 1)}
+        unfinished = path.with_name(f".{path.name}.{secrets.token_hex(4)}")
+        try:
+            with unfinished.open("xb") as file:
+                np.savez(file, **arrays)
+                file.flush()
+                os.fsync(file.fileno())
+            unfinished.replace(path)
+        finally:
+            unfinished.unlink(missing_ok=True)
+
+    @classmethod
+    def load(cls, path: str | os.PathLike[str]) -> DocumentFrequencies:
+        """Read what `save` wrote; nothing in the file is executed."""
+        path = Path(path)
+        try:
+            with path.open("rb") as file, np.load(file, allow_pickle=False) as held:
+                if str(held["kind"]) != _KIND:
+                    raise ValueError(f"it is of the kind {str(held['kind'])!r}")
+                documents, order = int(held["documents"]), int(held["order"])
+                keys = tuple(_column(held, f"keys_{n}", np.int64) for n in range(1, order + 1))
+                counts = tuple(_column(held, f"counts_{n}", np.int32) for n in range(1, order + 1))
+                whole = all(key.shape == count.shape for key, count in zip(keys, counts, strict=True))
+                if not (keys and documents > 0 and whole):
+                    raise ValueError("its parts do not agree")
+        except _DAMAGE as error:
+            rule = "a file written by `DocumentFrequencies.save`"
+            raise ValueError(f"`path` must be {rule}, but {path} is damaged or something else instead.") from error
+        return cls(documents, keys, counts)
+
+    def __repr__(self) -> str:
+        ngrams = ", ".join(str(key.numel() - 1) for key in self.keys)
+        return f"DocumentFrequencies(documents={self.documents}, order={self.order}, ngrams=[{ngrams}])"
+
+
+def lookup(
+    ids: Tensor,  # (..., T) int64
+    keys: Sequence[Tensor],  # each (N_n + 1,) int64
+    counts: Sequence[Tensor],  # each (N_n + 1,)
+) -> list[Tensor]:  # for n = 1..len(keys): (..., T-n+1)
+    """Find the counts of all n-grams of `ids` in a trie, 0 where there is none, one order after the other."""
+    words = rank = _find(ids, keys[0])
+    found = [counts[0][rank]]
+    for n in range(2, len(keys) + 1):
+        # Not found is -1: a key from it is negative, or ends in the place after all words; no n-gram has such a key.
+        rank = _find(rank[..., :-1] * keys[0].numel() + words[..., n - 1 :], keys[n - 1])
+        found.append(counts[n - 1][rank])
+    return found
+
+
+def _find(
+    wanted: Tensor,  # (...)
+    keys: Tensor,  # (N + 1,)
+) -> Tensor:  # (...)
+    # The greatest key at the end makes every place valid, and counts 0: so -1, which points there, is "not found".
+    place = torch.searchsorted(keys, wanted.contiguous())
+    return torch.where(keys[place] == wanted, place, -1)
+
+
+def _flatten(documents: Iterable[Sequence[Sequence[int]]]) -> tuple[_Ints, _Ints, _Ints, int]:
+    # All tokens in one row, with the caption and the document that each belongs to, and the number of documents.
+    ids, sizes, captions = array("q"), array("q"), array("q")
+    try:
+        for document in documents:
+            captions.append(len(document))
+            for caption in document:
+                sizes.append(len(caption))
+                ids.extend(caption)
+    except (TypeError, OverflowError) as error:
+        rule = "an iterable of documents, each a sequence of captions, each a sequence of token ids"
+        raise ValueError(f"`documents` must be {rule}, but is something else instead ({error}).") from error
+    flat = np.array(ids, dtype=np.int64)
+    caption_of = np.repeat(np.arange(len(sizes)), sizes)
+    document_of = np.repeat(np.arange(len(captions)), captions)[caption_of]
+    token = flat >= 0
+    return flat[token], caption_of[token], document_of[token], len(captions)
+
+
+def _count(key: _Ints, document: _Ints) -> tuple[_Ints, _Ints, _Ints]:
+    # The distinct keys, the number of documents that hold each, and the place of every key among the distinct ones.
+    order = np.argsort(key, kind="stable")  # stable: within a key the documents stay together
+    key, document = key[order], document[order]
+    new_key = np.diff(key, prepend=-1) != 0
+    new_document = np.diff(document, prepend=-1) != 0
+    group = np.cumsum(new_key) - 1
+    place = np.empty_like(order)
+    place[order] = group
+    return key[new_key], np.bincount(group[new_key | new_document]), place
+
+
+def _column(held: Mapping[str, Any], name: str, dtype: type[np.integer[Any]]) -> Tensor:
+    values = held[name]
+    if values.dtype != dtype or values.ndim != 1 or values.size == 0:
+        raise ValueError(f"{name} is not a row of {dtype.__name__}")
+    return torch.from_numpy(values)
