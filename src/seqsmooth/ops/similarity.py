@@ -26,6 +26,7 @@ class SimilarityTable:
     tau: float
     beta: float = 0.0
     counts: Tensor | None = None  # (V,)
+    fixed: bool = True
 
     @property
     def vocab_size(self) -> int:

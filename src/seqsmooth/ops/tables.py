@@ -23,6 +23,11 @@ class Table(Protocol):
         """V."""
         ...
 
+    @property
+    def fixed(self) -> bool:
+        """The same at every step, so that what is computed from it may be kept."""
+        ...
+
     def combine(
         self,
         index: Tensor,  # (N, J) row numbers
@@ -63,7 +68,6 @@ class DenseTable:
     values: Tensor  # (G, V)
     masses: Tensor  # (G,)
     fixed: bool = False
-    """The same at every step, so that what is computed from it may be kept."""
 
     @classmethod
     def of(cls, values: Tensor, *, fixed: bool = False) -> DenseTable:

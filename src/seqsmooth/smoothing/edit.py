@@ -93,7 +93,7 @@ class Edit(PooledLaw):
         order = keys.argsort(dim=-1, stable=True)[..., : steps + extra]
         mask = keys.gather(-1, order) < gone
         written = torch.cat([edited, new], -1).gather(-1, order)
-        return Draws(torch.where(mask, written, truth.filler), mask, None)
+        return Draws(torch.where(mask, written, truth.specials.filler), mask, None)
 
     def _insertions(
         self,

@@ -203,7 +203,7 @@ class Objective(nn.Module):
         labels = torch.full_like(measure.tokens, IGNORED)
         labels[:, 0, :steps] = torch.where(truth.mask, truth.tokens, IGNORED)
         return Candidates(
-            inputs=torch.where(measure.mask, measure.tokens, truth.filler),
+            inputs=torch.where(measure.mask, measure.tokens, self.specials.filler),
             mask=measure.mask,
             weights=measure.weights,
             target=target.where(measure.mask),
@@ -216,13 +216,12 @@ class Objective(nn.Module):
         mask = targets != self.ignore_index
         if self.specials.pad is not None:
             mask = mask & (targets != self.specials.pad)
-        filler = 0 if self.specials.pad is None else self.specials.pad
         if vocab_size is not None:
             self.specials.check(vocab_size)
             checks.ids_below("targets", targets, vocab_size, where=mask)
             if references is not None:
                 checks.ids_below("references", references, vocab_size, where=references >= 0)
-        return Truth(torch.where(mask, targets, filler), mask, references, self.specials, vocab_size)
+        return Truth(torch.where(mask, targets, self.specials.filler), mask, references, self.specials, vocab_size)
 
     def _ready(self, candidates: Candidates | Tensor, generator: torch.Generator | None, vocab_size: int) -> Candidates:
         """Candidates as they are; plain targets proposed on the spot."""

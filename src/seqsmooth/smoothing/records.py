@@ -26,11 +26,6 @@ class Truth:
         """Positions that a sequence law may change."""
         return self.mask & ~is_any(self.tokens, self.specials.ids("frozen"))
 
-    @property
-    def filler(self) -> int:
-        """The id written where a sequence has no token."""
-        return 0 if self.specials.pad is None else self.specials.pad
-
 
 @dataclass(frozen=True, eq=False)
 class Draws:
@@ -105,7 +100,7 @@ def stack_atoms(
 ) -> Measure:
     """The measure (1 - alpha) delta(y*) + alpha sum_l w_l delta(y^l), over one prefix or over each atom's own."""
     longer = draws.tokens.shape[-1] - truth.tokens.shape[-1]
-    first = torch.nn.functional.pad(truth.tokens, (0, longer), value=truth.filler).unsqueeze(1)
+    first = torch.nn.functional.pad(truth.tokens, (0, longer), value=truth.specials.filler).unsqueeze(1)
     first_mask = torch.nn.functional.pad(truth.mask, (0, longer), value=False).unsqueeze(1)
     tokens = torch.cat([first, draws.tokens], 1)
     weights = torch.cat([torch.full_like(weights[:, :1], 1 - alpha), alpha * weights], 1)

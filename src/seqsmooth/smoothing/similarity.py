@@ -197,8 +197,8 @@ class Similarity(TokenLaw):
         return super().extra_repr() + lost
 
     def _through(self, row: Rows, mixed: Table | None) -> Rows:
-        fixed = getattr(row.table, "fixed", False)
-        return Rows(mixed if fixed and mixed is not None else self.mix(row.table), row.index, row.weights)
+        table = mixed if row.table.fixed and mixed is not None else self.mix(row.table)
+        return Rows(table, row.index, row.weights)
 
     def _table(self) -> DenseTable | SparseTable | SimilarityTable:
         if self.neighbours is not None:

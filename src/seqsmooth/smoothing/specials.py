@@ -58,6 +58,11 @@ class Specials:
         named = {getattr(self, name) for name in getattr(self, rule)}
         return tuple(sorted(token for token in named if token is not None))
 
+    @property
+    def filler(self) -> int:
+        """The id written where a sequence has no token."""
+        return 0 if self.pad is None else self.pad
+
     def boundaries(self) -> tuple[int, ...]:
         """The ids that are no words of a sentence: PAD, BOS, EOS."""
         return tuple(sorted({token for token in (self.pad, self.bos, self.eos) if token is not None}))
