@@ -1,4 +1,4 @@
-"""The paper's definitions, written out over all sequences with loops and `math`. Nothing of the library is used here."""
+"""The paper's definitions, written out over all sequences with loops and `math`. The library is not used here."""
 
 from __future__ import annotations
 

@@ -41,9 +41,19 @@ def fraction(name: str, value: float) -> float:
     return float(value)
 
 
+def flag(name: str, value: object) -> None:
+    """Check a yes or no."""
+    must(isinstance(value, bool), name, "True or False", repr(value))
+
+
+def whole(name: str, value: object) -> None:
+    """Check a whole number."""
+    must(isinstance(value, int) and not isinstance(value, bool), name, "a whole number", repr(value))
+
+
 def at_least(name: str, value: int, least: int) -> int:
     """Check a whole number that is `least` or more."""
-    must(isinstance(value, int) and not isinstance(value, bool), name, "a whole number", repr(value))
+    whole(name, value)
     must(value >= least, name, f"{least} or more", value)
     return value
 
@@ -72,14 +82,19 @@ def shape(name: str, value: Tensor, *sizes: int | None, letters: str) -> None:
 def integers(name: str, value: Tensor) -> None:
     """Check a tensor of ids."""
     is_tensor(name, value)
-    whole = not (value.is_floating_point() or value.is_complex() or value.dtype == torch.bool)
-    must(whole, name, "a tensor of whole numbers", value.dtype)
+    counted = not (value.is_floating_point() or value.is_complex() or value.dtype == torch.bool)
+    must(counted, name, "a tensor of whole numbers", value.dtype)
 
 
 def floats(name: str, value: Tensor) -> None:
     """Check a tensor of real numbers."""
     is_tensor(name, value)
     must(value.is_floating_point(), name, "a floating-point tensor", value.dtype)
+
+
+def device(name: str, value: Tensor, home: torch.device, way_out: str = "") -> None:
+    """Check that a tensor is where the others are."""
+    must(value.device == home, name, f"on {home}, as the rest{way_out}", f"on {value.device}")
 
 
 def visible(value: Tensor) -> bool:

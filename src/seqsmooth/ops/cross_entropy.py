@@ -53,8 +53,10 @@ def cross_entropy(
         >>> round(cross_entropy(logits, target).item(), 4)
         0.4395
     """
+    checks.whole("ignore_index", ignore_index)
     target = as_target(target)
-    check_logits("logits", logits, target, ignore_index)
+    check_positions("logits", logits, target, "V")
+    target.check(logits.shape[-1], ignore_index, name="logits")
     flat = target.flatten()
     losses = row_losses(logits.reshape(-1, logits.shape[-1]), flat, ignore_index=ignore_index)
     return reduce(losses.smoothed.reshape(target.shape), flat.kept(ignore_index), reduction, num_items)
@@ -95,21 +97,27 @@ def as_target(target: SoftTarget | Tensor) -> SoftTarget:
     return SoftTarget.from_labels(target, dtype=finest(target.device))
 
 
-def check_logits(name: str, logits: Tensor, target: SoftTarget, ignore_index: int = IGNORED) -> None:
-    """Check logits (..., V) against the positions, tables and ids of a target."""
-    checks.floats(name, logits)
-    lead = ", ".join(str(size) for size in target.shape)
-    fits = logits.dim() >= 1 and logits.shape[:-1] == target.shape
-    checks.must(fits, name, f"of shape ({lead}{', ' if lead else ''}V), as the target", tuple(logits.shape))
-    check_vocabulary(target, logits.shape[-1], ignore_index)
+def check_positions(name: str, values: Tensor, target: SoftTarget, last: str) -> None:
+    """Check scores or states (..., `last`) against the positions of a target."""
+    checks.floats(name, values)
+    lead = "".join(f"{size}, " for size in target.shape)
+    fits = values.dim() >= 1 and values.shape[:-1] == target.shape
+    checks.must(fits, name, f"of shape ({lead}{last}), as the target", tuple(values.shape))
+    checks.device(name, values, target.ids.device)
 
 
-def check_vocabulary(target: SoftTarget, vocab_size: int, ignore_index: int = IGNORED) -> None:
-    """Check the tables and ids of a target against V."""
-    checks.must(vocab_size >= 1, "logits", "over 1 token or more", f"over {vocab_size}")
-    for row in target.rows:
-        checks.must(row.table.vocab_size == vocab_size, "logits", f"over {row.table.vocab_size} tokens", vocab_size)
-    checks.ids_below("target.ids", target.ids, vocab_size, where=target.ids != ignore_index)
+def check_divisor(reduction: Reduction, num_items: Tensor | float | None) -> None:
+    """Check how losses are reduced."""
+    checks.one_of("reduction", reduction, REDUCTIONS)
+    if num_items is None:
+        return
+    checks.must(reduction == "mean", "num_items", f"left out with reduction={reduction!r}", num_items)
+    if isinstance(num_items, Tensor):
+        checks.must(num_items.numel() == 1, "num_items", "a single number", f"of shape {tuple(num_items.shape)}")
+        if checks.visible(num_items):
+            checks.must(bool(num_items > 0), "num_items", "greater than 0", num_items.item())
+    else:
+        checks.positive("num_items", num_items)
 
 
 def reduce(
@@ -119,11 +127,7 @@ def reduce(
     num_items: Tensor | float | None,
 ) -> Tensor:
     """Sum, mean over what is kept (or over `num_items`), or nothing."""
-    checks.one_of("reduction", reduction, REDUCTIONS)
-    if num_items is not None:
-        checks.must(reduction == "mean", "num_items", f"left out with reduction={reduction!r}", num_items)
-        if not isinstance(num_items, Tensor):
-            checks.positive("num_items", num_items)
+    check_divisor(reduction, num_items)
     if reduction == "none":
         return losses
     if reduction == "sum":

@@ -8,7 +8,7 @@ from torch.nn import functional as F
 from torch.utils.checkpoint import checkpoint
 
 from seqsmooth.ops import checks
-from seqsmooth.ops.cross_entropy import Reduction, RowLosses, as_target, check_vocabulary, reduce, row_losses
+from seqsmooth.ops.cross_entropy import Reduction, RowLosses, as_target, check_positions, reduce, row_losses
 from seqsmooth.ops.soft_target import IGNORED, SoftTarget
 
 CHUNK_ELEMENTS = 2**26
@@ -40,6 +40,7 @@ def linear_cross_entropy(
         num_items: as in `cross_entropy`.
         chunk: rows a chunk; by default as many as make 2**26 logits.
     """
+    checks.whole("ignore_index", ignore_index)
     target = as_target(target)
     check_head(hidden, weight, bias, target, chunk, ignore_index)
     flat = target.flatten()
@@ -62,6 +63,8 @@ def linear_row_losses(
 ) -> RowLosses:
     """`row_losses` of the head's logits; arguments are taken as checked."""
     rows = chunk or max(1, CHUNK_ELEMENTS // weight.shape[0])
+    # Or else an ignored row of NaN would meet its zero gradient in that of the weight.
+    hidden = hidden.masked_fill(~target.kept(ignore_index).unsqueeze(-1), 0)
 
     def losses(part: slice) -> RowLosses:
         def compute(states: Tensor, matrix: Tensor, offset: Tensor | None) -> RowLosses:
@@ -93,15 +96,19 @@ def check_head(
     ignore_index: int = IGNORED,
 ) -> None:
     """Check the parts of a head against each other and against a target."""
-    checks.floats("hidden", hidden)
-    checks.floats("weight", weight)
-    lead = ", ".join(str(size) for size in target.shape)
-    fits = hidden.dim() >= 1 and hidden.shape[:-1] == target.shape
-    checks.must(fits, "hidden", f"of shape ({lead}{', ' if lead else ''}D), as the target", tuple(hidden.shape))
+    check_positions("hidden", hidden, target, "D")
     checks.shape("weight", weight, None, hidden.shape[-1], letters="(V, D)")
+    _check_alike("weight", weight, hidden)
     if bias is not None:
-        checks.floats("bias", bias)
         checks.shape("bias", bias, weight.shape[0], letters="(V,)")
+        _check_alike("bias", bias, hidden)
     if chunk is not None:
         checks.at_least("chunk", chunk, 1)
-    check_vocabulary(target, weight.shape[0], ignore_index)
+    target.check(weight.shape[0], ignore_index, name="weight")
+
+
+def _check_alike(name: str, value: Tensor, hidden: Tensor) -> None:
+    checks.floats(name, value)
+    checks.device(name, value, hidden.device)
+    if not torch.is_autocast_enabled(hidden.device.type):
+        checks.must(value.dtype == hidden.dtype, name, f"of the type of `hidden`, {hidden.dtype}", value.dtype)

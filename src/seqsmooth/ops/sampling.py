@@ -16,6 +16,8 @@ from seqsmooth.ops.precision import finest
 def uniforms(shape: tuple[int, ...], like: Tensor, generator: torch.Generator | None) -> Tensor:
     """Uniform numbers in [0, 1) on the device of `like`."""
     if generator is not None:
+        rule = "a torch.Generator (`torch.Generator().manual_seed(seed)` makes one)"
+        checks.must(isinstance(generator, torch.Generator), "generator", rule, f"a {type(generator).__name__}")
         here = like.device.type
         checks.must(
             generator.device.type == here, "generator", f"on the device of the targets, {here}", generator.device

@@ -33,19 +33,23 @@ class SimilarityTable:
         """V."""
         return self.units.shape[0]
 
+    @property
+    def size(self) -> int:
+        """As many rows as tokens."""
+        return self.units.shape[0]
+
     def rows(
         self,
         tokens: Tensor,  # (n,)
     ) -> Tensor:  # (n, V)
         """The law of each token."""
-        reward = self.units[tokens] @ self.units.T
+        with torch.autocast(self.units.device.type, enabled=False):  # which would round the cosines to bf16
+            reward = self.units[tokens] @ self.units.T
         if self.counts is not None and self.beta > 0:
             reward = reward - self.beta * _frequency_ratio(self.counts[tokens].unsqueeze(-1), self.counts)
-        reward = reward.masked_fill(~self.known, -torch.inf)
-        # The best reward is taken off before dividing, so that no temperature overflows. A vocabulary without any
-        # known token has no best reward; its rows are replaced below.
-        best = reward.amax(-1, keepdim=True).clamp_min(torch.finfo(reward.dtype).min)
-        spread = torch.softmax((reward - best) / self.tau, -1)
+        # The best reward is taken off before dividing, so that no temperature overflows.
+        best = reward.masked_fill(~self.known, -torch.inf).amax(-1, keepdim=True)
+        spread = torch.softmax(((reward - best) / self.tau).masked_fill(~self.known, -torch.inf), -1)
         itself = tokens.unsqueeze(-1) == torch.arange(self.vocab_size, device=tokens.device)
         return torch.where(self.known[tokens].unsqueeze(-1), spread, itself.to(spread.dtype))
 

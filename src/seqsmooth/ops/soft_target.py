@@ -12,13 +12,14 @@ from torch import Tensor
 
 from seqsmooth.ops import checks
 from seqsmooth.ops.precision import widen
-from seqsmooth.ops.tables import DenseTable, Table, uniform_table
+from seqsmooth.ops.tables import DenseTable, SparseTable, Table, uniform_table
 
 IGNORED = -100
 """An empty slot, as torch's losses have it."""
 
 Tail = Literal["zero", "uniform", "renormalise"]
 """What becomes of the mass that a top-k list does not name."""
+TAILS: tuple[Tail, ...] = ("zero", "uniform", "renormalise")
 
 
 @dataclass(frozen=True, eq=False)
@@ -63,12 +64,15 @@ class SoftTarget:
             f"of the shape of `ids`, {tuple(self.ids.shape)}",
             tuple(self.weights.shape),
         )
+        checks.must(isinstance(self.rows, tuple), "rows", "a tuple of Rows", f"a {type(self.rows).__name__}")
         for row in self.rows:
+            checks.must(isinstance(row, Rows), "rows", "a tuple of Rows", f"one with a {type(row).__name__}")
             checks.integers("rows.index", row.index)
             checks.floats("rows.weights", row.weights)
             fits = row.index.shape == row.weights.shape and row.index.shape[:-1] == self.ids.shape[:-1]
             lead = ", ".join(str(size) for size in self.shape)
             checks.must(fits, "rows.index", f"of shape ({lead}, J), as `rows.weights`", tuple(row.index.shape))
+            checks.ids_below("rows.index", row.index, row.table.size, where=row.index >= 0)
 
     @property
     def shape(self) -> torch.Size:
@@ -126,7 +130,7 @@ class SoftTarget:
         checks.floats("logprobs", logprobs)
         same = f"of the shape of `ids`, {tuple(ids.shape)}"
         checks.must(ids.shape == logprobs.shape, "logprobs", same, tuple(logprobs.shape))
-        checks.one_of("tail", tail, ("zero", "uniform", "renormalise"))
+        checks.one_of("tail", tail, TAILS)
         _check_logprobs(logprobs)
         used = logprobs > -math.inf
         slots = torch.where(used, ids.long(), IGNORED)
@@ -138,6 +142,8 @@ class SoftTarget:
             return cls(slots, torch.where(used, logprobs - total, -math.inf).exp())
         checks.must(vocab_size is not None, "vocab_size", "given when `tail` is 'uniform'", None)
         assert vocab_size is not None
+        checks.at_least("vocab_size", vocab_size, 1)
+        checks.ids_below("ids", slots, vocab_size, where=used)
         others = (vocab_size - used.sum(-1, keepdim=True)).clamp_min(1)
         share = (1 - total.exp()).clamp_min(0) / others
         table = uniform_table(vocab_size, (), dtype=logprobs.dtype, device=logprobs.device)
@@ -176,17 +182,21 @@ class SoftTarget:
         mask: Tensor,  # (...) bool
     ) -> SoftTarget:
         """The same target with every position outside `mask` emptied."""
+        checks.is_tensor("mask", mask)
+        checks.must(mask.dtype == torch.bool, "mask", "a mask (torch.bool)", mask.dtype)
+        checks.must(mask.shape == self.shape, "mask", f"of shape {tuple(self.shape)}, as the target", tuple(mask.shape))
         mask = mask.unsqueeze(-1)
         rows = tuple(Rows(row.table, torch.where(mask, row.index, -1), row.weights) for row in self.rows)
         return dataclasses.replace(self, ids=torch.where(mask, self.ids, IGNORED), rows=rows)
 
     def settle(self, ignore_index: int = IGNORED) -> SoftTarget:
-        """The same target with safe ids: empty slots and rows point at 0 and weigh nothing."""
+        """The same target with safe ids, its weights wide: empty slots and rows point at 0 and weigh nothing."""
         rows = tuple(
-            Rows(row.table, row.index.clamp_min(0), row.weights.masked_fill(row.index < 0, 0)) for row in self.rows
+            Rows(row.table, row.index.clamp_min(0), widen(row.weights).masked_fill(row.index < 0, 0))
+            for row in self.rows
         )
         empty = self.ids == ignore_index
-        return SoftTarget(self.ids.masked_fill(empty, 0).long(), self.weights.masked_fill(empty, 0), rows)
+        return SoftTarget(self.ids.masked_fill(empty, 0).long(), widen(self.weights).masked_fill(empty, 0), rows)
 
     def mass(self) -> Tensor:  # (...)
         """The total mass c of each position of a settled target."""
@@ -200,11 +210,24 @@ class SoftTarget:
         vocab_size: int,
     ) -> Tensor:  # (..., V)
         """The whole measure as V numbers a position: for tests, plots and reports."""
+        checks.at_least("vocab_size", vocab_size, 1)
+        self.check(vocab_size)
         flat = self.flatten().settle()
         full = flat.weights.new_zeros(flat.ids.shape[0], vocab_size).scatter_add(-1, flat.ids, flat.weights)
         for row in flat.rows:
-            full = full + row.table.combine(row.index, row.weights)
+            table = row.table
+            if isinstance(table, SparseTable):
+                table = dataclasses.replace(table, vocab_size=vocab_size)
+            full = full + table.combine(row.index, row.weights)
         return full.reshape(*self.shape, vocab_size)
+
+    def check(self, vocab_size: int, ignore_index: int = IGNORED, *, name: str = "vocab_size") -> None:
+        """Check that tables and ids fit a vocabulary; `name` is the argument that told its size."""
+        checks.must(vocab_size >= 1, name, "over 1 token or more", f"over {vocab_size}")
+        for row in self.rows:
+            size = row.table.vocab_size
+            checks.must(size in (None, vocab_size), name, f"over the {size} tokens of the target", f"over {vocab_size}")
+        checks.ids_below("target.ids", self.ids, vocab_size, where=self.ids != ignore_index)
 
 
 def _check_logprobs(logprobs: Tensor) -> None:

@@ -14,13 +14,21 @@ import torch
 from torch import Tensor
 from torch.nn import functional as F
 
+from seqsmooth.ops import checks
+from seqsmooth.ops.precision import widen
+
 
 class Table(Protocol):
     """G distributions over V tokens. Row numbers given to a table are always in [0, G)."""
 
     @property
-    def vocab_size(self) -> int:
-        """V."""
+    def vocab_size(self) -> int | None:
+        """V; None where any will do."""
+        ...
+
+    @property
+    def size(self) -> int:
+        """G."""
         ...
 
     @property
@@ -72,15 +80,22 @@ class DenseTable:
     @classmethod
     def of(cls, values: Tensor, *, fixed: bool = False) -> DenseTable:
         """A table from its rows (G, V)."""
-        return cls(values, values.sum(-1), fixed)
+        return cls(values, widen(values).sum(-1), fixed)
 
     @property
     def vocab_size(self) -> int:
         """V."""
         return self.values.shape[-1]
 
+    @property
+    def size(self) -> int:
+        """G."""
+        return self.values.shape[0]
+
     def combine(self, index: Tensor, weights: Tensor) -> Tensor:
         """Weighted sums of rows; `embedding_bag` does it without an (N, J, V) intermediate."""
+        if index.shape[1] == 0 or self.values.dtype in (torch.float16, torch.bfloat16):
+            return (widen(self.values[index]) * weights.unsqueeze(-1)).sum(1)
         return F.embedding_bag(index, self.values, mode="sum", per_sample_weights=weights.to(self.values.dtype))
 
     def mass(self, index: Tensor) -> Tensor:
@@ -89,8 +104,8 @@ class DenseTable:
 
     def dot(self, logits: Tensor, index: Tensor, weights: Tensor) -> Tensor:
         """Inner products; a table of one row needs no gather."""
-        if self.values.shape[0] == 1:
-            return masked_dot(self.values.to(logits.dtype), logits) * weights.sum(-1).to(logits.dtype)
+        if self.size == 1:
+            return masked_dot(weights.sum(-1, keepdim=True).to(logits.dtype) * self.values.to(logits.dtype), logits)
         return masked_dot(self.combine(index, weights).to(logits.dtype), logits)
 
 
@@ -100,27 +115,29 @@ class SparseTable:
 
     ids: Tensor  # (G, P) in [0, V)
     weights: Tensor  # (G, P)
-    vocab_size: int
+    vocab_size: int | None
     fixed: bool = False
 
-    def dense(self) -> Tensor:
-        """All rows in full (G, V)."""
-        empty = self.weights.new_zeros(self.ids.shape[0], self.vocab_size)
-        return empty.scatter_add(-1, self.ids, self.weights)
+    @property
+    def size(self) -> int:
+        """G."""
+        return self.ids.shape[0]
 
     def combine(self, index: Tensor, weights: Tensor) -> Tensor:
         """Weighted sums of rows."""
+        checks.must(self.vocab_size is not None, "vocab_size", "known where rows are written out in full", None)
+        assert self.vocab_size is not None
         ids, slots = self.gather(index, weights)
         return slots.new_zeros(index.shape[0], self.vocab_size).scatter_add(-1, ids, slots)
 
     def gather(self, index: Tensor, weights: Tensor) -> tuple[Tensor, Tensor]:
         """The same mass as slots: ids and weights of shape (N, J * P)."""
-        slots = self.weights[index] * weights.unsqueeze(-1).to(self.weights.dtype)
+        slots = widen(self.weights[index]) * weights.unsqueeze(-1)
         return self.ids[index].flatten(1), slots.flatten(1)
 
     def mass(self, index: Tensor) -> Tensor:
         """Row sums."""
-        return self.weights.sum(-1)[index]
+        return widen(self.weights).sum(-1)[index]
 
     def dot(self, logits: Tensor, index: Tensor, weights: Tensor) -> Tensor:
         """Inner products by gathering P logits a row."""

@@ -79,9 +79,15 @@ class Hamming(PooledLaw):
         self.tau = None if tau is None else checks.positive("tau", tau)
         self.rate = None if rate is None else checks.fraction("rate", rate)
         self.samples = None if samples is None else checks.at_least("samples", samples, 1)
+        checks.flag("integrate", integrate)
         self.integrate = integrate
         self.register_buffer("substitution", None, persistent=False)
         self.substitutes = _checked_substitutes(substitutes, self.pool)
+
+    @property
+    def vocab_size(self) -> int | None:
+        """V, where substitutes are drawn from a law that knows it."""
+        return None if self.substitutes is None else self.substitutes.vocab_size
 
     def prepare(self, specials: Specials, *, lazy: bool) -> Hamming:
         """The same law with its substitution table, S without undrawn tokens and without its diagonal."""
@@ -91,6 +97,7 @@ class Hamming(PooledLaw):
             self.tau, self.rate, "vocab", self.alpha, self.samples, self.substitutes, integrate=self.integrate
         )
         size = self.substitutes.vocab_size
+        specials.check(size)
         prepared = self.substitutes.prepare(specials.ids("unsmoothed"))
         table = prepared.rows(torch.arange(size, device=prepared.units.device)).fill_diagonal_(0)
         for token in specials.ids("undrawn"):

@@ -19,6 +19,11 @@ class Law(nn.Module, ABC):
         super().__init__()
         self.alpha = checks.fraction("alpha", alpha)
 
+    @property
+    def vocab_size(self) -> int | None:
+        """V, if the law knows it."""
+        return None
+
     @abstractmethod
     def options(self) -> dict[str, object]:
         """Every choice that changes the loss, by name."""

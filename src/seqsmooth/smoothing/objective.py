@@ -6,12 +6,13 @@ import torch
 from torch import Tensor, nn
 
 from seqsmooth.ops import checks
-from seqsmooth.ops.cross_entropy import REDUCTIONS, Reduction, RowLosses, check_logits, row_losses
+from seqsmooth.ops.cross_entropy import Reduction, RowLosses, check_divisor, check_positions, row_losses
 from seqsmooth.ops.head import check_head, linear_row_losses
 from seqsmooth.ops.soft_target import IGNORED
 from seqsmooth.ops.tables import DenseTable, Table
 from seqsmooth.smoothing.dirac import Dirac
 from seqsmooth.smoothing.ground_truth import GroundTruth
+from seqsmooth.smoothing.law import Law
 from seqsmooth.smoothing.records import Candidates, Loss, Truth
 from seqsmooth.smoothing.sequence_law import SequenceLaw
 from seqsmooth.smoothing.specials import Specials
@@ -66,7 +67,8 @@ class Objective(nn.Module):
             isinstance(sequence, SequenceLaw), "sequence", "a sequence law, as Hamming", type(sequence).__name__
         )
         checks.must(isinstance(token, TokenLaw), "token", "a token law, as Similarity", type(token).__name__)
-        checks.must(isinstance(lazy, bool), "lazy", "True or False", repr(lazy))
+        checks.flag("lazy", lazy)
+        checks.whole("ignore_index", ignore_index)
         self.specials = Specials() if specials is None else specials
         checks.must(isinstance(self.specials, Specials), "specials", "a Specials", type(specials).__name__)
         if isinstance(token, Teacher) and not isinstance(sequence, GroundTruth):
@@ -74,7 +76,7 @@ class Objective(nn.Module):
         self.lazy = lazy
         self.entropy = checks.non_negative("entropy", entropy)
         self.ignore_index = ignore_index
-        self.vocab_size = _agreed_vocab_size(vocab_size, token)
+        self.vocab_size = _agreed_vocab_size(vocab_size, sequence, token)
         if self.vocab_size is not None:
             self.specials.check(self.vocab_size)
         self.sequence = sequence.prepare(self.specials, lazy=lazy)
@@ -123,9 +125,11 @@ class Objective(nn.Module):
         checks.floats("logits", logits)
         checks.must(logits.dim() in (3, 4), "logits", "of shape (B, K', T, V) or (B, T, V)", tuple(logits.shape))
         vocab_size = logits.shape[-1]
+        self._check_vocabulary("logits", vocab_size)
         ready = self._ready(candidates, generator, vocab_size)
         wide = logits.unsqueeze(1) if logits.dim() == 3 else logits
-        check_logits("logits", wide, ready.target)
+        check_positions("logits", wide, ready.target, "V")
+        ready.target.check(vocab_size, name="logits")
         flat = wide.reshape(-1, vocab_size)
         losses = row_losses(
             flat, ready.target.flatten(), labels=ready.labels.flatten(), entropy_weights=self._entropy_weights(ready)
@@ -148,6 +152,7 @@ class Objective(nn.Module):
         checks.floats("hidden", hidden)
         checks.must(hidden.dim() in (3, 4), "hidden", "of shape (B, K', T, D) or (B, T, D)", tuple(hidden.shape))
         checks.shape("weight", weight, None, hidden.shape[-1], letters="(V, D)")
+        self._check_vocabulary("weight", weight.shape[0])
         ready = self._ready(candidates, generator, weight.shape[0])
         wide = hidden.unsqueeze(1) if hidden.dim() == 3 else hidden
         check_head(wide, weight, bias, ready.target, chunk)
@@ -192,6 +197,7 @@ class Objective(nn.Module):
         if references is not None:
             checks.integers("references", references)
             checks.shape("references", references, targets.shape[0], None, None, letters="(B, R, S)")
+            checks.device("references", references, targets.device)
             references = references.long()
         truth = self._truth(targets.long(), references, vocab_size)
         measure = self.sequence.measure(truth, lazy=self.lazy, generator=generator)
@@ -225,7 +231,6 @@ class Objective(nn.Module):
 
     def _ready(self, candidates: Candidates | Tensor, generator: torch.Generator | None, vocab_size: int) -> Candidates:
         """Candidates as they are; plain targets proposed on the spot."""
-        checks.must(self.vocab_size in (None, vocab_size), "logits", f"over {self.vocab_size} tokens", vocab_size)
         if isinstance(candidates, Candidates):
             return candidates
         checks.must(
@@ -246,16 +251,11 @@ class Objective(nn.Module):
     def _reduce(
         self, losses: RowLosses, candidates: Candidates, reduction: Reduction, num_items: Tensor | float | None
     ) -> Loss:
-        checks.one_of("reduction", reduction, REDUCTIONS)
-        checks.must(
-            num_items is None or reduction == "mean", "num_items", f"left out with reduction={reduction!r}", num_items
-        )
+        check_divisor(reduction, num_items)
         total, nll = (part.view_as(candidates.inputs).sum(1) for part in losses)
         if reduction != "none":
             total, nll = total.sum(), nll.sum()
         if reduction == "mean":
-            if num_items is not None and not isinstance(num_items, Tensor):
-                checks.positive("num_items", num_items)
             divisor = candidates.tokens.clamp_min(1) if num_items is None else num_items
             total, nll = total / divisor, nll / divisor
         return Loss(total, nll, candidates.tokens, candidates.ess)
@@ -271,14 +271,19 @@ class Objective(nn.Module):
 
     def _check_device(self, name: str, value: Tensor) -> None:
         for buffer in self.buffers():
-            rule = f"on the objective's device, {buffer.device} (`objective.to(...)` moves it)"
-            checks.must(buffer.device == value.device, name, rule, f"on {value.device}")
+            checks.device(name, value, buffer.device, " of the objective (`objective.to(...)` moves it)")
+
+    def _check_vocabulary(self, name: str, vocab_size: int) -> None:
+        checks.must(self.vocab_size in (None, vocab_size), name, f"over {self.vocab_size} tokens", f"over {vocab_size}")
 
 
-def _agreed_vocab_size(vocab_size: int | None, token: TokenLaw) -> int | None:
-    if vocab_size is None:
-        return token.vocab_size
-    checks.at_least("vocab_size", vocab_size, 1)
-    known = token.vocab_size
-    checks.must(known in (None, vocab_size), "vocab_size", f"that of the token law, {known}", vocab_size)
+def _agreed_vocab_size(vocab_size: int | None, *laws: Law) -> int | None:
+    """V, as told by the user or by a law; whoever tells it must agree."""
+    if vocab_size is not None:
+        checks.at_least("vocab_size", vocab_size, 1)
+    for law in laws:
+        known = law.vocab_size
+        same = known is None or vocab_size in (None, known)
+        checks.must(same, "vocab_size", f"that of {type(law).__name__}, {known}", vocab_size)
+        vocab_size = known if vocab_size is None else vocab_size
     return vocab_size

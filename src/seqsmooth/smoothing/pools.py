@@ -17,6 +17,8 @@ from seqsmooth.smoothing.records import Truth
 from seqsmooth.smoothing.specials import is_any
 
 PoolName = Literal["vocab", "batch", "refs"]
+NO_TOKEN = torch.iinfo(torch.int64).max
+VOCAB_SIZE_RULE = "given to the objective when nothing else tells it (a token law with embeddings, or logits)"
 POOLS: tuple[PoolName, ...] = ("vocab", "batch", "refs")
 
 
@@ -24,9 +26,8 @@ POOLS: tuple[PoolName, ...] = ("vocab", "batch", "refs")
 class Pool:
     """A set of tokens for the whole batch (G = 1) or for each of its items (G = B), each set of its own size."""
 
-    ids: Tensor  # (G, P) ascending and distinct; `vocab_size` past the end of a set
+    ids: Tensor  # (G, P) ascending and distinct; NO_TOKEN past the end of a set
     sizes: Tensor  # (G,)
-    vocab_size: int
     table: Table
     """Uniform over each set (G rows)."""
 
@@ -74,7 +75,9 @@ def build_pool(kind: PoolName | Tensor, truth: Truth) -> Pool:
     """The pool a law asked for: by name, or the ids themselves ((P,) for all, (B, P) for each item)."""
     undrawn = truth.specials.ids("undrawn")
     if isinstance(kind, str) and kind == "vocab":
-        return whole_vocabulary(needed_vocab_size(truth), undrawn, truth.tokens.device)
+        checks.must(truth.vocab_size is not None, "vocab_size", VOCAB_SIZE_RULE, None)
+        assert truth.vocab_size is not None
+        return whole_vocabulary(truth.vocab_size, undrawn, truth.tokens.device)
     if isinstance(kind, Tensor):
         if kind.dim() == 2:
             checks.shape("pool", kind, truth.tokens.shape[0], None, letters="(B, P)")
@@ -90,19 +93,7 @@ def build_pool(kind: PoolName | Tensor, truth: Truth) -> Pool:
         )
         assert truth.references is not None
         listed = truth.references.flatten(1)
-    return _distinct(listed, (listed >= 0) & ~is_any(listed, undrawn), needed_vocab_size(truth))
-
-
-def needed_vocab_size(truth: Truth) -> int:
-    """V, or the way to say it."""
-    checks.must(
-        truth.vocab_size is not None,
-        "vocab_size",
-        "given to the objective when nothing else tells it (a token law with embeddings, or logits)",
-        None,
-    )
-    assert truth.vocab_size is not None
-    return truth.vocab_size
+    return _distinct(listed, (listed >= 0) & ~is_any(listed, undrawn), truth.vocab_size)
 
 
 def check_pool(pool: PoolName | Tensor) -> PoolName | None:
@@ -124,25 +115,26 @@ def whole_vocabulary(vocab_size: int, undrawn: tuple[int, ...], device: torch.de
     for token in excluded:  # ascending: each step over one makes room for the next
         ids = ids + (ids >= token).long()
     table = uniform_table(vocab_size, excluded, dtype=finest(device), device=device)
-    return Pool(ids.unsqueeze(0), torch.full((1,), size, device=device), vocab_size, table)
+    return Pool(ids.unsqueeze(0), torch.full((1,), size, device=device), table)
 
 
 def _distinct(
     listed: Tensor,  # (G, P)
     valid: Tensor,  # (G, P) bool
-    vocab_size: int,
+    vocab_size: int | None,
 ) -> Pool:
     """Sets from lists, by two sorts of fixed shape: the host need not know how many tokens are distinct."""
     if listed.shape[1] == 0:
         listed, valid = F.pad(listed, (0, 1)), F.pad(valid, (0, 1))
-    checks.ids_below("pool", listed, vocab_size, where=valid)
-    ids = torch.where(valid, listed, vocab_size).sort(-1).values
+    if vocab_size is not None:
+        checks.ids_below("pool", listed, vocab_size, where=valid)
+    ids = torch.where(valid, listed, NO_TOKEN).sort(-1).values
     again = F.pad(ids[:, 1:] == ids[:, :-1], (1, 0))
-    ids = torch.where(again, vocab_size, ids).sort(-1).values
-    used = ids < vocab_size
+    ids = torch.where(again, NO_TOKEN, ids).sort(-1).values
+    used = ids < NO_TOKEN
     sizes = used.sum(-1)
     share = used.to(finest(ids.device)) / sizes.clamp_min(1).unsqueeze(-1)
-    return Pool(ids, sizes, vocab_size, SparseTable(torch.where(used, ids, 0), share, vocab_size))
+    return Pool(ids, sizes, SparseTable(torch.where(used, ids, 0), share, vocab_size))
 
 
 def _below(count: Tensor, like: Tensor, generator: torch.Generator | None) -> Tensor:

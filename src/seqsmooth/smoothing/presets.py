@@ -7,6 +7,7 @@ from typing import TypedDict, Unpack
 
 from torch import Tensor
 
+from seqsmooth.ops import checks
 from seqsmooth.smoothing.hamming import Hamming
 from seqsmooth.smoothing.objective import Objective
 from seqsmooth.smoothing.pools import PoolName
@@ -26,19 +27,6 @@ class Common(TypedDict, total=False):
     ignore_index: int
 
 
-class SequenceOptions(Common, total=False):
-    """What `seq` and `tok_seq` share."""
-
-    rate: float | None
-    pool: PoolName | Tensor
-    alpha: float
-    samples: int | None
-    reward: Callable[[Tensor, Tensor], Tensor] | None
-    reward_tau: float
-    weights: Weighting
-    lazy: bool
-
-
 def mle(**common: Unpack[Common]) -> Objective:
     """MLE, and with `entropy=gamma` the MLE + gamma H of Pereyra et al. 2017."""
     return Objective(**common)
@@ -46,7 +34,7 @@ def mle(**common: Unpack[Common]) -> Objective:
 
 def label_smoothing(epsilon: float = 0.1, **common: Unpack[Common]) -> Objective:
     """Uniform label smoothing (Szegedy et al. 2016), as `F.cross_entropy(label_smoothing=epsilon)`."""
-    return Objective(token=Uniform(alpha=epsilon), **common)
+    return Objective(token=Uniform(checks.fraction("epsilon", epsilon)), **common)
 
 
 def tok(
@@ -63,15 +51,35 @@ def tok(
     return Objective(token=Similarity(embeddings, tau, beta, counts, alpha, missing=missing), **common)
 
 
-def seq(tau: float | None = None, **options: Unpack[SequenceOptions]) -> Objective:
-    """Seq and Seq lazy: Hamming, or with `reward` (and `reward_tau`, `samples`) any reward by importance sampling.
+def seq(
+    tau: float | None = None,
+    *,
+    rate: float | None = None,
+    pool: PoolName | Tensor = "vocab",
+    alpha: float = 1.0,
+    samples: int | None = None,
+    reward: Callable[[Tensor, Tensor], Tensor] | None = None,
+    reward_tau: float | None = None,
+    weights: Weighting | None = None,
+    lazy: bool = True,
+    **common: Unpack[Common],
+) -> Objective:
+    """Seq and Seq lazy: Hamming, or with `reward` and `reward_tau` any reward by importance sampling.
 
     Args:
         tau: temperature of the Hamming law (or give `rate`).
-        options: `rate`, `pool`, `alpha`, `samples`, `reward`, `reward_tau`, `weights`, `lazy`; those of `Objective`.
+        rate: as in `Hamming`.
+        pool: as in `Hamming`.
+        alpha: share of the law.
+        samples: number of samples; with a reward 5 by default.
+        reward: as in `Rewarded`.
+        reward_tau: temperature of the reward.
+        weights: as in `Rewarded`.
+        lazy: as in `Objective`.
+        common: `entropy`, `specials`, `vocab_size`, `ignore_index`, as in `Objective`.
     """
-    sequence, rest = _sequence(tau, options)
-    return Objective(sequence, lazy=options.get("lazy", True), **rest)
+    sequence = _sequence(tau, rate, pool, alpha, samples, reward, reward_tau, weights)
+    return Objective(sequence, lazy=lazy, **common)
 
 
 def tok_seq(
@@ -83,24 +91,40 @@ def tok_seq(
     beta: float = 0.0,
     counts: Tensor | None = None,  # (V,)
     missing: Missing = (),
-    **options: Unpack[SequenceOptions],
+    rate: float | None = None,
+    pool: PoolName | Tensor = "vocab",
+    alpha: float = 1.0,
+    samples: int | None = None,
+    reward: Callable[[Tensor, Tensor], Tensor] | None = None,
+    reward_tau: float | None = None,
+    weights: Weighting | None = None,
+    lazy: bool = True,
+    **common: Unpack[Common],
 ) -> Objective:
     """Tok-Seq: both (Eq. 17). `token_tau`, `token_alpha`, `beta`, `counts`: as in `tok`; the rest as in `seq`."""
-    sequence, rest = _sequence(tau, options)
+    checks.positive("token_tau", token_tau)
+    checks.fraction("token_alpha", token_alpha)
+    sequence = _sequence(tau, rate, pool, alpha, samples, reward, reward_tau, weights)
     token = Similarity(embeddings, token_tau, beta, counts, token_alpha, missing=missing)
-    return Objective(sequence, token, lazy=options.get("lazy", True), **rest)
+    return Objective(sequence, token, lazy=lazy, **common)
 
 
-def _sequence(tau: float | None, options: SequenceOptions) -> tuple[SequenceLaw, Common]:
-    """The sequence law of the options, and what is left for `Objective`."""
-    rate, pool, alpha = options.get("rate"), options.get("pool", "vocab"), options.get("alpha", 1.0)
-    samples, reward = options.get("samples"), options.get("reward")
-    rest = Common()
-    for name in Common.__annotations__:
-        if name in options:
-            rest[name] = options[name]  # type: ignore[literal-required]
+def _sequence(
+    tau: float | None,
+    rate: float | None,
+    pool: PoolName | Tensor,
+    alpha: float,
+    samples: int | None,
+    reward: Callable[[Tensor, Tensor], Tensor] | None,
+    reward_tau: float | None,
+    weights: Weighting | None,
+) -> SequenceLaw:
     if reward is None:
-        return Hamming(tau, rate, pool, alpha, samples), rest
-    proposal = Hamming(tau, rate, pool)
-    weights = options.get("weights", "tilted")
-    return Rewarded(reward, proposal, options.get("reward_tau", 1.0), samples or 5, alpha, weights=weights), rest
+        checks.must(reward_tau is None, "reward_tau", "left out without a `reward`", reward_tau)
+        checks.must(weights is None, "weights", "left out without a `reward`", repr(weights))
+        return Hamming(tau, rate, pool, alpha, samples)
+    checks.must(reward_tau is not None, "reward_tau", "given with a `reward`", None)
+    assert reward_tau is not None
+    checks.positive("reward_tau", reward_tau)
+    number = 5 if samples is None else samples
+    return Rewarded(reward, Hamming(tau, rate, pool), reward_tau, number, alpha, weights=weights or "tilted")

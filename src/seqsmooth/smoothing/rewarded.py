@@ -75,9 +75,9 @@ class Rewarded(SequenceLaw):
     ) -> None:
         super().__init__(alpha)
         checks.must(callable(reward), "reward", "callable", type(reward).__name__)
-        checks.must(
-            hasattr(proposal, "draw"), "proposal", "a law with `draw`, such as Hamming", type(proposal).__name__
-        )
+        drawable = hasattr(proposal, "draw") and not isinstance(proposal, type)
+        given = repr(proposal) if isinstance(proposal, type) else f"a {type(proposal).__name__}"
+        checks.must(drawable, "proposal", "a law with `draw`, such as Hamming(tau=0.3)", given)
         checks.must(proposal.alpha == 1, "proposal.alpha", "left at 1 (the share goes to Rewarded)", proposal.alpha)
         checks.one_of("weights", weights, WEIGHTINGS)
         checks.one_of("against", against, ("references", "target"))
@@ -94,6 +94,12 @@ class Rewarded(SequenceLaw):
         self.proposal = proposal
         self.weights: Weighting = weights
         self.against: Literal["references", "target"] = against
+
+    @property
+    def vocab_size(self) -> int | None:
+        """V, if the proposal knows it."""
+        known: int | None = getattr(self.proposal, "vocab_size", None)
+        return known
 
     def prepare(self, specials: Specials, *, lazy: bool) -> Rewarded:
         """The same law with its proposal prepared."""
@@ -148,8 +154,10 @@ class Rewarded(SequenceLaw):
         scores = self.reward(candidates, references)
         checks.is_tensor("reward's result", scores)
         checks.shape("reward's result", scores, *candidates.shape[:2], letters="(B, L)")
+        checks.must(not scores.is_complex(), "reward's result", "of real numbers", scores.dtype)
         if checks.visible(scores):
-            checks.must(not bool(scores.isnan().any()), "reward's result", "free of NaN", "NaN somewhere")
+            finite = bool(scores.isfinite().all())
+            checks.must(finite, "reward's result", "finite everywhere", "NaN or infinite somewhere")
         return scores.to(finest(scores.device))
 
 

@@ -91,6 +91,8 @@ class Similarity(TokenLaw):
         self.mode: Mode = mode
         self.k = k
         self.tail: Literal["renormalise", "zero"] = tail
+        if stored is not None:
+            checks.flag("stored", stored)
         self.stored = stored
         units, known = _unit_rows(embeddings.detach(), missing)
         self.register_buffer("units", units, persistent=False)
@@ -168,7 +170,8 @@ class Similarity(TokenLaw):
         own = self._table()
         if isinstance(table, SparseTable):
             mixed = own.combine(table.ids, table.weights)
-            unmixed = table.dense()
+            everything = torch.arange(table.size, device=table.ids.device).unsqueeze(-1)
+            unmixed = table.combine(everything, torch.ones_like(everything, dtype=table.weights.dtype))
         else:
             assert isinstance(table, DenseTable)
             unmixed = table.values
@@ -236,6 +239,7 @@ class Similarity(TokenLaw):
             checks.must(self.beta == 0, "counts", "given when `beta` is greater than 0", None)
             return None
         checks.shape("counts", counts, self.vocab_size, letters="(V,)")
+        checks.must(not counts.is_complex(), "counts", "of real numbers", counts.dtype)
         checks.must(bool((counts >= 0).all()), "counts", "0 or more everywhere", "negative or NaN somewhere")
         counts = counts.to(self.units)
         checks.must(bool(counts.isfinite().all()), "counts", "finite everywhere", "infinite somewhere")
@@ -258,6 +262,8 @@ def _unit_rows(embeddings: Tensor, missing: Missing) -> tuple[Tensor, Tensor]:
         checks.must(missing.dtype == torch.bool, "missing", "a mask (torch.bool) when it is a tensor", missing.dtype)
         known = ~missing.to(wide.device)
     else:
+        rule = "a sequence of ids, a mask, or 'zeros'"
+        checks.must(isinstance(missing, Sequence), "missing", rule, repr(missing))
         known = torch.ones(size, dtype=torch.bool, device=wide.device)
         for token in missing:
             checks.at_least("missing", token, 0)

@@ -50,7 +50,9 @@ class Specials:
             if (token := getattr(self, name)) is not None:
                 checks.at_least(name, token, 0)
         for rule in ("frozen", "undrawn", "unsmoothed"):
-            for name in getattr(self, rule):
+            names = getattr(self, rule)
+            checks.must(isinstance(names, (tuple, list)), rule, "a tuple of names", repr(names))
+            for name in names:
                 checks.one_of(rule, name, NAMES)
 
     def ids(self, rule: Literal["frozen", "undrawn", "unsmoothed"]) -> tuple[int, ...]:

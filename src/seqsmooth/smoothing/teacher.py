@@ -6,7 +6,7 @@ import torch
 from torch import Tensor
 
 from seqsmooth.ops import checks
-from seqsmooth.ops.soft_target import Rows, SoftTarget, Tail
+from seqsmooth.ops.soft_target import TAILS, Rows, SoftTarget, Tail
 from seqsmooth.ops.tables import Table
 from seqsmooth.smoothing.token_law import TokenLaw
 from seqsmooth.smoothing.uniform import thinned
@@ -41,8 +41,8 @@ class Teacher(TokenLaw):
         super().__init__(alpha)
         checks.shape("ids", ids, None, None, None, letters="(B, T, K)")
         self.tail: Tail = tail
-        # The store is checked here, when it is given; the vocabulary is known only later and any will do for that.
-        SoftTarget.from_topk(ids, logprobs, tail=tail, vocab_size=ids.shape[-1])
+        checks.one_of("tail", tail, TAILS)
+        SoftTarget.from_topk(ids, logprobs)  # which checks them, now rather than at the first step
         self.register_buffer("ids", ids, persistent=False)
         self.register_buffer("logprobs", logprobs, persistent=False)
 

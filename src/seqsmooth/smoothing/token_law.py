@@ -30,11 +30,6 @@ class TokenLaw(Law):
     ) -> SoftTarget:
         """The target q M; `mixed` is what `mix` made of the target's fixed table beforehand."""
 
-    @property
-    def vocab_size(self) -> int | None:
-        """V, if the law knows it."""
-        return None
-
     def mix(self, table: Table) -> Table | None:
         """A table's rows times M, where that is worth keeping between steps."""
         return None

@@ -9,6 +9,7 @@ import torch
 from seqsmooth.ops import checks
 from seqsmooth.ops.soft_target import Rows, SoftTarget
 from seqsmooth.ops.tables import Table, uniform_table
+from seqsmooth.smoothing.pools import VOCAB_SIZE_RULE
 from seqsmooth.smoothing.token_law import TokenLaw
 
 
@@ -40,7 +41,7 @@ class Uniform(TokenLaw):
         mixed: Table | None = None,
     ) -> SoftTarget:
         """All rows of S are the same, so only the total mass of each position counts."""
-        checks.must(vocab_size is not None, "vocab_size", "given to the objective for uniform smoothing", None)
+        checks.must(vocab_size is not None, "vocab_size", VOCAB_SIZE_RULE, None)
         assert vocab_size is not None
         mass = target.settle().mass().unsqueeze(-1)
         table = uniform_table(vocab_size, self.excluded, dtype=mass.dtype, device=mass.device)

@@ -1,0 +1,57 @@
+# Each target does its own set-up on a fresh machine; a second run of the set-up costs nothing.
+
+PYTHON ?= python3
+VENV ?= .venv
+BIN := $(VENV)/bin
+# torch is always asked for through constraints.txt: unpinned it may bring another build and gigabytes with it.
+INSTALL := $(BIN)/python -m pip install -qq --disable-pip-version-check -c constraints.txt
+
+.DEFAULT_GOAL := help
+.PHONY: help demo test lint format clean
+.DELETE_ON_ERROR:
+
+help: ## list the targets
+	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "  make %-8s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
+
+demo: $(VENV)/.core ## train a small captioner with several losses and print a table (half a minute)
+	@$(BIN)/python -m seqsmooth demo
+
+test: export OMP_NUM_THREADS = 1
+test: lint ## lint, types, import rule, tests with coverage
+	@echo '== pytest'
+	@$(BIN)/python -m pytest --cov=seqsmooth --cov-report=term-missing:skip-covered --cov-fail-under=95
+
+lint: $(VENV)/.dev ## ruff, mypy and the import rule, nothing changed
+	@echo '== ruff check'
+	@$(BIN)/ruff check .
+	@echo '== ruff format --check'
+	@$(BIN)/ruff format --check .
+	@echo '== mypy'
+	@$(BIN)/mypy
+	@echo '== lint-imports'
+	@$(BIN)/lint-imports
+
+format: $(VENV)/.dev ## let ruff rewrite what it can
+	@$(BIN)/ruff check --fix .
+	@$(BIN)/ruff format .
+
+clean: ## remove the virtual environment and all caches
+	rm -rf $(VENV) .mypy_cache .ruff_cache .pytest_cache .import_linter_cache .hypothesis .coverage build dist
+	find . -name __pycache__ -type d -not -path './.git/*' -prune -exec rm -rf {} +
+
+$(VENV)/.made:
+	@echo '== making $(VENV)'
+	@$(PYTHON) -m venv $(VENV)
+	@touch $@
+
+$(VENV)/.core: $(VENV)/.made pyproject.toml constraints.txt
+	@echo '== installing torch and numpy (the first time takes a minute)'
+	@$(INSTALL) torch numpy
+	@echo '== installing seqsmooth'
+	@$(INSTALL) -e .
+	@touch $@
+
+$(VENV)/.dev: $(VENV)/.core
+	@echo '== installing the development tools'
+	@$(INSTALL) -e '.[dev]'
+	@touch $@

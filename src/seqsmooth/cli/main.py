@@ -1,0 +1,67 @@
+"""The `seqsmooth` command: finds the verb, reads its options, calls its function.
+
+Nothing heavy is imported here, so that `--help` and mistakes are answered at once.
+"""
+
+from __future__ import annotations
+
+import argparse
+import sys
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+
+from seqsmooth.version import __version__
+
+
+@dataclass(frozen=True)
+class Verb:
+    """One verb of the command line."""
+
+    summary: str
+    options: Callable[[argparse.ArgumentParser], None]
+    run: Callable[[argparse.Namespace], int]
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Run the command line and return its exit status.
+
+    Args:
+        arguments: The words after `seqsmooth`; those of the process where None.
+    """
+    given = _parser().parse_args(arguments)
+    verb: Verb = given.verb
+    try:
+        return verb.run(given)
+    except ValueError as error:
+        print(f"seqsmooth: error: {error}", file=sys.stderr)
+        return 2
+
+
+def _demo_options(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("--seconds", type=float, default=40.0, help="train no longer than this in all (default 40)")
+    parser.add_argument("--seed", type=int, default=0, help="the corpus and the first run follow from it (default 0)")
+    parser.add_argument("--seeds", type=int, default=3, help="train each loss this many times (default 3)")
+
+
+def _demo(given: argparse.Namespace) -> int:
+    from seqsmooth.cli import demo
+
+    return demo.run(seconds=given.seconds, seed=given.seed, seeds=given.seeds)
+
+
+VERBS: dict[str, Verb] = {
+    "demo": Verb("train a small captioner with several losses and compare them", _demo_options, _demo),
+}
+
+
+def _parser() -> argparse.ArgumentParser:
+    parser = argparse.ArgumentParser(
+        prog="seqsmooth", description="Loss smoothing for anything that generates sequences."
+    )
+    parser.add_argument("--version", action="version", version=f"seqsmooth {__version__}")
+    verbs = parser.add_subparsers(metavar="VERB", required=True)
+    for name, verb in VERBS.items():
+        child = verbs.add_parser(name, help=verb.summary, description=verb.summary)
+        verb.options(child)
+        child.set_defaults(verb=verb)
+    return parser
