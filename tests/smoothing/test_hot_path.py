@@ -22,9 +22,7 @@ REFERENCES = torch.randint(4, V, (B, R, T), generator=SEED)
 VECTORS = torch.randn(V, 3, generator=SEED)
 COUNTS = torch.arange(1.0, V + 1)
 FREQUENCIES = ss.rewards.DocumentFrequencies.build([[[4, 5, 6], [7, 8]], [[4, 6], [8, 8, 5]], [[7]]])
-TEACHER = ss.Teacher(
-    torch.randint(V, (B, T, 2), generator=SEED), torch.full((B, T, 2), -1.5), tail="uniform", alpha=0.5
-)
+TEACHER = torch.randint(V, (B, T, 2), generator=SEED), torch.full((B, T, 2), -1.5)
 
 SEQUENCES: dict[str, Callable[[], ss.smoothing.sequence_law.SequenceLaw | None]] = {
     "truth": lambda: None,
@@ -46,7 +44,7 @@ TOKENS: dict[str, Callable[[], ss.smoothing.token_law.TokenLaw | None]] = {
     "on the fly": lambda: ss.Similarity(VECTORS, 0.3, 0.2, COUNTS, 0.5, stored=False),
     "top-k": lambda: ss.Similarity(VECTORS, 0.3, alpha=0.5, mode="top-k", k=3),
     "sampled": lambda: ss.Similarity(VECTORS, 0.3, alpha=0.5, mode="sampled", k=3),
-    "teacher": lambda: TEACHER,
+    "teacher": lambda: ss.Teacher(*TEACHER, tail="uniform", alpha=0.5),
 }
 CELLS = [*((name, "dirac") for name in SEQUENCES), *(("refs", name) for name in TOKENS), ("vocab", "similarity")]
 

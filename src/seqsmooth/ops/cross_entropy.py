@@ -132,7 +132,14 @@ def reduce(
         return losses
     if reduction == "sum":
         return losses.sum()
-    return losses.sum() / (kept.sum().clamp_min(1) if num_items is None else num_items)
+    return losses.sum() / divisor(kept.sum(), num_items)
+
+
+def divisor(count: Tensor, num_items: Tensor | float | None) -> Tensor | float:
+    """What a mean divides by: the number of positions, 1 where there are none, or what the caller says."""
+    if num_items is None:
+        return count.clamp_min(1)
+    return num_items.reshape(()) if isinstance(num_items, Tensor) else num_items
 
 
 def _nll(wide: Tensor, lse: Tensor, labels: Tensor | None, ignore_index: int) -> Tensor:

@@ -6,7 +6,7 @@ import torch
 from torch import Tensor, nn
 
 from seqsmooth.ops import checks
-from seqsmooth.ops.cross_entropy import Reduction, RowLosses, check_divisor, check_positions, row_losses
+from seqsmooth.ops.cross_entropy import Reduction, RowLosses, check_divisor, check_positions, divisor, row_losses
 from seqsmooth.ops.head import check_head, linear_row_losses
 from seqsmooth.ops.soft_target import IGNORED
 from seqsmooth.ops.tables import DenseTable, Table
@@ -256,8 +256,8 @@ class Objective(nn.Module):
         if reduction != "none":
             total, nll = total.sum(), nll.sum()
         if reduction == "mean":
-            divisor = candidates.tokens.clamp_min(1) if num_items is None else num_items
-            total, nll = total / divisor, nll / divisor
+            items = divisor(candidates.tokens, num_items)
+            total, nll = total / items, nll / items
         return Loss(total, nll, candidates.tokens, candidates.ess)
 
     def _mixed_beforehand(self) -> DenseTable | None:
