@@ -226,6 +226,8 @@ class SoftTarget:
         checks.must(vocab_size >= 1, name, "over 1 token or more", f"over {vocab_size}")
         for row in self.rows:
             size = row.table.vocab_size
+            if isinstance(row.table, SparseTable) and size is None:
+                checks.ids_below("target.rows", row.table.ids, vocab_size)
             checks.must(size in (None, vocab_size), name, f"over the {size} tokens of the target", f"over {vocab_size}")
         checks.ids_below("target.ids", self.ids, vocab_size, where=self.ids != ignore_index)
 
