@@ -432,21 +432,33 @@ def test_halves_equal_singles_on_the_rounded_logits(dtype: torch.dtype) -> None:
 @pytest.mark.parametrize("form", ["dense", "one row", "sparse", "slots"])
 def test_targets_in_half_precision_lose_nothing_more(form: str, dtype: torch.dtype) -> None:
     size = 300
-    mass = (0.7037 * random_logits(2, size, seed=3).softmax(-1)).to(dtype)
-    tokens = torch.arange(size).expand(2, size)
-    ones, empty = torch.ones(2, 1, dtype=dtype), torch.full((2, 1), EMPTY)
-    if form == "dense":
-        target = ss.SoftTarget.from_dense(mass)
-    elif form == "slots":
-        target = ss.SoftTarget(tokens, mass)
-    elif form == "one row":
-        mass = mass[:1].expand(2, size)
-        target = ss.SoftTarget(empty, ones, (Rows(DenseTable.of(mass[:1]), torch.zeros(2, 1, dtype=torch.long), ones),))
+    mass = random_logits(2, size, seed=3).softmax(-1).to(dtype)
+    tokens, empty = torch.arange(size).expand(2, size), torch.full((2, 1), EMPTY)
+    pair = torch.tensor([[0.3, 0.4037], [0.1, 0.7]]).to(dtype)
+    index = torch.zeros(2, 2, dtype=torch.long) if form == "one row" else torch.tensor([[0, 1], [1, 1]])
+    if form == "slots":
+        target, full = ss.SoftTarget(tokens, mass), mass.double()
     else:
-        target = ss.SoftTarget(empty, ones, (Rows(SparseTable(tokens, mass, size), torch.arange(2).view(2, 1), ones),))
+        table = (
+            SparseTable(tokens, mass, size)
+            if form == "sparse"
+            else DenseTable.of(mass[: 1 if form == "one row" else 2])
+        )
+        target = ss.SoftTarget(empty, torch.ones(2, 1, dtype=dtype), (Rows(table, index, pair),))
+        full = (pair.double().unsqueeze(-1) * mass.double()[index]).sum(1)
     logits = random_logits(2, size).float()
-    expected = -(mass.double() * logits.double().log_softmax(-1)).sum(-1)
     loss = ss.cross_entropy(logits, target, reduction="none")
+    torch.testing.assert_close(loss.double(), -(full * logits.double().log_softmax(-1)).sum(-1), rtol=2e-6, atol=0)
+
+
+@pytest.mark.parametrize("dtype", [torch.bfloat16, torch.float16])
+def test_probabilities_in_half_precision(dtype: torch.dtype) -> None:
+    logits, probabilities = (
+        random_logits(4, 300).float(),
+        (0.7037 * random_logits(4, 300, seed=3).softmax(-1)).to(dtype),
+    )
+    expected = F.cross_entropy(logits.double(), probabilities.double())
+    loss = ss.cross_entropy(logits, ss.SoftTarget.from_dense(probabilities))
     torch.testing.assert_close(loss.double(), expected, rtol=2e-6, atol=0)
 
 

@@ -162,13 +162,14 @@ def test_no_gradient_is_needed() -> None:
     torch.testing.assert_close(loss, F.cross_entropy(hidden @ weight.T, LABELS), **EXACT)
 
 
+@pytest.mark.parametrize("ignore_index", [EMPTY, -1, 3])
 @pytest.mark.parametrize("junk", [math.nan, math.inf])
 @pytest.mark.parametrize("chunk", [1, 3, None])
-def test_ignored_rows_contribute_nothing(chunk: int | None, junk: float) -> None:
-    inputs = leaves(bias=True)
-    kept = LABELS != EMPTY
+def test_ignored_rows_contribute_nothing(chunk: int | None, junk: float, ignore_index: int) -> None:
+    inputs, kept = leaves(bias=True), LABELS != EMPTY
+    labels = LABELS.where(kept, ignore_index)
     spoiled = torch.where(kept.unsqueeze(-1), inputs[0].detach(), junk).requires_grad_()
-    loss = ss.linear_cross_entropy(spoiled, inputs[1], LABELS, bias=inputs[2], chunk=chunk)
+    loss = ss.linear_cross_entropy(spoiled, inputs[1], labels, bias=inputs[2], ignore_index=ignore_index, chunk=chunk)
     expected = F.cross_entropy(F.linear(inputs[0][kept], *inputs[1:]), LABELS[kept])
     torch.testing.assert_close(loss, expected, **EXACT)
     gradients = torch.autograd.grad(loss, [spoiled, *inputs[1:]])

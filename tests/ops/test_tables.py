@@ -220,10 +220,15 @@ def test_rows_are_summed_a_few_at_a_time(elements: int, columns: int, monkeypatc
 
 
 @pytest.mark.parametrize("known", [(0, 1, 2, 3, 4, 5), (0, 2, 3)], ids=str)
+@pytest.mark.parametrize("beta", [0.0, 2.0])
 @pytest.mark.parametrize(("dtype", "tau"), [(torch.float32, 1e-39), (torch.float64, 1e-309)])
-def test_a_small_temperature_keeps_each_token(dtype: torch.dtype, tau: float, known: tuple[int, ...]) -> None:
-    rows = SimilarityTable(UNITS.to(dtype), mask(known), tau).rows(torch.arange(V))
-    torch.testing.assert_close(rows, torch.eye(V, dtype=dtype), rtol=0, atol=0)
+def test_a_small_temperature_takes_the_best(
+    dtype: torch.dtype, tau: float, beta: float, known: tuple[int, ...]
+) -> None:
+    rows = SimilarityTable(UNITS.to(dtype), mask(known), tau, beta, doubles(COUNTS).to(dtype)).rows(torch.arange(V))
+    expected = doubles([law(token, tau, beta, known) for token in range(V)]).to(dtype)
+    assert expected.max(-1).values.tolist() == [1.0] * V
+    torch.testing.assert_close(rows, expected, rtol=0, atol=0)
 
 
 @pytest.mark.parametrize("known", [(0, 1, 2, 3, 4, 5), (0, 2, 3)], ids=str)

@@ -39,7 +39,7 @@ def test_the_clipped_reward_moves_along():
 @pytest.mark.parametrize(
     ("arguments", "sentence"),
     [
-        ((3, 0, 1), "`reward` must be a callable, but is a int instead."),
+        ((3, 0, 1), "`reward` must be a callable, but is an int instead."),
         ((Hamming(), 1, 1), "`maximum` must be greater than `minimum` = 1, but is 1 instead."),
         ((Hamming(), math.nan, 1), "`minimum` must be a number, but is nan instead."),
         ((Hamming(), 0, "1"), "`maximum` must be a number, but is '1' instead."),

@@ -289,3 +289,46 @@ def test_integer_types_of_ids_do_not_matter(lazy: bool) -> None:
             torch.manual_seed(1)
             results.append(run(objective, TARGETS.to(dtype), REFERENCES.to(dtype))[0].total)
         assert results[0] == results[1]
+
+
+def test_extreme_temperatures_give_numbers() -> None:
+    logits = torch.randn(2, 4, V)
+    narrow = ss.Similarity(VECTORS.float(), tau=1e-50)
+    assert ss.Objective(token=narrow, specials=SPECIALS)(logits, TARGETS).total.isfinite()
+    for kind in ("tilted", "literal", "batch"):
+        sequence = ss.Rewarded(ss.rewards.Hamming(), ss.Hamming(0.8), 1e-320, 3, weights=kind, against="target")
+        candidates = ss.Objective(sequence, specials=SPECIALS, vocab_size=V).propose(TARGETS)
+        assert candidates.target.weights.isfinite().all()
+        assert candidates.ess.isfinite()
+
+
+def test_building_under_autocast_changes_nothing() -> None:
+    build = lambda: ss.tok_seq(VECTORS.float(), 0.05, 0.5, rate=0.3, specials=SPECIALS)  # noqa: E731
+    expected = build().propose(TARGETS).target.dense(V)
+    with torch.autocast("cpu", torch.bfloat16):
+        target = build().propose(TARGETS).target.dense(V)
+    torch.testing.assert_close(target, expected, atol=0, rtol=0)
+
+
+def test_the_head_works_under_function_transforms_in_chunks() -> None:
+    objective = ss.tok_seq(VECTORS, 0.4, 0.5, 0.8, alpha=0.5, specials=SPECIALS)
+    candidates = objective.propose(TARGETS)
+    hidden, weight = torch.randn(2, 4, 3, dtype=torch.float64), torch.randn(V, 3, dtype=torch.float64)
+    whole = torch.func.grad(lambda h: objective.head(h, weight, candidates).total)(hidden)
+    parts = torch.func.grad(lambda h: objective.head(h, weight, candidates, chunk=3).total)(hidden)
+    torch.testing.assert_close(parts, whole, atol=1e-12, rtol=0)
+
+
+def test_labels_can_be_mapped_over() -> None:
+    logits, labels = torch.randn(3, 5, V), torch.randint(V, (3, 5))
+    mapped = torch.func.vmap(ss.cross_entropy)(logits, labels)
+    torch.testing.assert_close(
+        mapped, torch.stack([F.cross_entropy(z, y) for z, y in zip(logits, labels, strict=True)])
+    )
+
+
+def test_numbers_of_numpy_are_numbers() -> None:
+    numpy = pytest.importorskip("numpy")
+    assert ss.Specials(pad=numpy.int64(0), frozen=["eos"]) == ss.Specials(pad=0, frozen=("eos",))
+    assert hash(ss.Specials(frozen=["eos"]))
+    assert ss.Hamming(tau=numpy.float32(0.5), samples=numpy.int32(3)).samples == 3

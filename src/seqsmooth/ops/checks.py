@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
+from numbers import Integral, Real
 
 import torch
 from torch import Tensor
@@ -48,14 +49,14 @@ def flag(name: str, value: object) -> None:
 
 def whole(name: str, value: object) -> None:
     """Check a whole number."""
-    must(isinstance(value, int) and not isinstance(value, bool), name, "a whole number", repr(value))
+    must(isinstance(value, Integral) and not isinstance(value, bool), name, "a whole number", repr(value))
 
 
 def at_least(name: str, value: int, least: int) -> int:
     """Check a whole number that is `least` or more."""
     whole(name, value)
     must(value >= least, name, f"{least} or more", value)
-    return value
+    return int(value)
 
 
 def one_of(name: str, value: object, choices: Sequence[str]) -> None:
@@ -66,16 +67,15 @@ def one_of(name: str, value: object, choices: Sequence[str]) -> None:
 
 def is_tensor(name: str, value: object) -> None:
     """Check that something is a tensor at all."""
-    must(isinstance(value, Tensor), name, "a torch.Tensor", f"a {type(value).__name__}")
+    must(isinstance(value, Tensor), name, "a torch.Tensor", described(value))
 
 
 def shape(name: str, value: Tensor, *sizes: int | None, letters: str) -> None:
     """Check a tensor's shape against `sizes`, where None admits any size; `letters` names it, as in "(B, T)"."""
     is_tensor(name, value)
     same = value.dim() == len(sizes) and all(w is None or w == s for w, s in zip(sizes, value.shape, strict=True))
-    known = (
-        "" if all(size is None for size in sizes) else f" = ({', '.join('*' if s is None else str(s) for s in sizes)})"
-    )
+    sized = str(tuple("*" if size is None else size for size in sizes)).replace("'", "")
+    known = "" if all(size is None for size in sizes) else f" = {sized}"
     must(same, name, f"of shape {letters}{known}", tuple(value.shape))
 
 
@@ -99,7 +99,21 @@ def device(name: str, value: Tensor, home: torch.device, way_out: str = "") -> N
 
 def visible(value: Tensor) -> bool:
     """Whether looking at the values of a tensor is free: they are on the host and nothing is being traced."""
-    return value.device.type == "cpu" and not torch.compiler.is_compiling()
+    return value.device.type == "cpu" and not torch.compiler.is_compiling() and not transformed(value)
+
+
+def transformed(value: Tensor) -> bool:
+    """Whether a tensor stands for others inside `torch.func.vmap`, `grad` and the like."""
+    wrapped: bool = torch._C._functorch.is_functorch_wrapped_tensor(value)
+    return wrapped
+
+
+def described(value: object) -> str:
+    """What something is, in words: "a GroundTruth", or "the class Hamming" where it was not called."""
+    if value is None or isinstance(value, type):
+        return "None" if value is None else f"the class {value.__name__}"
+    name = type(value).__name__
+    return f"{'an' if name[0] in 'AEIOaeio' else 'a'} {name}"
 
 
 def ids_below(name: str, value: Tensor, size: int, where: Tensor | None = None) -> None:
@@ -113,4 +127,4 @@ def ids_below(name: str, value: Tensor, size: int, where: Tensor | None = None) 
 
 
 def _is_number(value: object) -> bool:
-    return isinstance(value, (int, float)) and not isinstance(value, bool) and not math.isnan(value)
+    return isinstance(value, Real) and not isinstance(value, bool) and not math.isnan(value)

@@ -92,7 +92,7 @@ def as_target(target: SoftTarget | Tensor) -> SoftTarget:
     """Labels as a soft target; a soft target as it is."""
     if isinstance(target, SoftTarget):
         return target
-    checks.must(isinstance(target, Tensor), "target", "a SoftTarget or a tensor of labels", type(target).__name__)
+    checks.must(isinstance(target, Tensor), "target", "a SoftTarget or a tensor of labels", checks.described(target))
     checks.integers("target", target)
     return SoftTarget.from_labels(target, dtype=finest(target.device))
 
@@ -113,6 +113,7 @@ def check_divisor(reduction: Reduction, num_items: Tensor | float | None) -> Non
         return
     checks.must(reduction == "mean", "num_items", f"left out with reduction={reduction!r}", num_items)
     if isinstance(num_items, Tensor):
+        checks.must(not num_items.is_complex(), "num_items", "a real number", num_items.dtype)
         checks.must(num_items.numel() == 1, "num_items", "a single number", f"of shape {tuple(num_items.shape)}")
         if checks.visible(num_items):
             checks.must(bool(num_items > 0), "num_items", "greater than 0", num_items.item())

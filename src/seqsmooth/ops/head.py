@@ -66,6 +66,9 @@ def linear_row_losses(
     # Or else an ignored row of NaN would meet its zero gradient in that of the weight.
     hidden = hidden.masked_fill(~target.kept(ignore_index).unsqueeze(-1), 0)
 
+    given = (hidden, weight) if bias is None else (hidden, weight, bias)
+    inside_transform = not torch.compiler.is_compiling() and any(checks.transformed(value) for value in given)
+
     def losses(part: slice) -> RowLosses:
         def compute(states: Tensor, matrix: Tensor, offset: Tensor | None) -> RowLosses:
             return row_losses(
@@ -76,7 +79,8 @@ def linear_row_losses(
                 ignore_index=ignore_index,
             )
 
-        if hidden.shape[0] <= rows or not torch.is_grad_enabled():
+        # The hooks that compute again in the backward pass are not for torch.func, which keeps its chunks instead.
+        if hidden.shape[0] <= rows or not torch.is_grad_enabled() or inside_transform:
             return compute(hidden[part], weight, bias)
         again: RowLosses = checkpoint(
             compute, hidden[part], weight, bias, use_reentrant=False, preserve_rng_state=False
@@ -97,6 +101,7 @@ def check_head(
 ) -> None:
     """Check the parts of a head against each other and against a target."""
     check_positions("hidden", hidden, target, "D")
+    checks.must(hidden.shape[-1] >= 1, "hidden", "of one dimension or more", tuple(hidden.shape))
     checks.shape("weight", weight, None, hidden.shape[-1], letters="(V, D)")
     _check_alike("weight", weight, hidden)
     if bias is not None:

@@ -16,8 +16,6 @@ from seqsmooth.ops.precision import finest
 def uniforms(shape: tuple[int, ...], like: Tensor, generator: torch.Generator | None) -> Tensor:
     """Uniform numbers in [0, 1) on the device of `like`."""
     if generator is not None:
-        rule = "a torch.Generator (`torch.Generator().manual_seed(seed)` makes one)"
-        checks.must(isinstance(generator, torch.Generator), "generator", rule, f"a {type(generator).__name__}")
         here = like.device.type
         checks.must(
             generator.device.type == here, "generator", f"on the device of the targets, {here}", generator.device
@@ -30,7 +28,7 @@ def categorical(
     count: int,
     generator: torch.Generator | None,
 ) -> Tensor:  # (N, count) int64
-    """Independent draws from each row, by inverting its cumulative sums. A row of zeros gives V - 1."""
+    """Independent draws from each row, by inverting its cumulative sums. A row of zeros gives 0."""
     cumulative = probabilities.to(finest(probabilities.device)).cumsum(-1)
     points = uniforms((probabilities.shape[0], count), probabilities, generator) * cumulative[:, -1:]
     # A uniform below 1 can still round up to the last sum; right=True then points past the end, hence the clamp to the

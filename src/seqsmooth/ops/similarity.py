@@ -49,7 +49,9 @@ class SimilarityTable:
             reward = reward - self.beta * _frequency_ratio(self.counts[tokens].unsqueeze(-1), self.counts)
         # The best reward is taken off before dividing, so that no temperature overflows.
         best = reward.masked_fill(~self.known, -torch.inf).amax(-1, keepdim=True)
-        spread = torch.softmax(((reward - best) / self.tau).masked_fill(~self.known, -torch.inf), -1)
+        spread = torch.softmax(
+            ((reward - best) / max(self.tau, torch.finfo(reward.dtype).tiny)).masked_fill(~self.known, -torch.inf), -1
+        )
         itself = tokens.unsqueeze(-1) == torch.arange(self.vocab_size, device=tokens.device)
         return torch.where(self.known[tokens].unsqueeze(-1), spread, itself.to(spread.dtype))
 

@@ -30,13 +30,23 @@ class Rows:
     index: Tensor  # (..., J) row numbers; a negative one is empty
     weights: Tensor  # (..., J)
 
+    def __post_init__(self) -> None:
+        given = checks.described(self.table)
+        checks.must(hasattr(self.table, "combine"), "rows.table", "a table, as DenseTable.of(values)", given)
+        checks.integers("rows.index", self.index)
+        checks.floats("rows.weights", self.weights)
+        checks.must(self.index.dim() >= 1, "rows.index", "of shape (..., J)", "a scalar")
+        if self.index.dtype != torch.int64:
+            object.__setattr__(self, "index", self.index.long())
+
 
 @dataclass(frozen=True, eq=False)
 class SoftTarget:
     """A measure over the vocabulary at each position: q(v) = sum_k weights_k [v = ids_k] + sum_j w_j table_j(v).
 
     Nothing of size V is stored a position: `ids` and `weights` are K slots, and each of `rows` points into a table
-    that positions share. Masses need not sum to 1: a position's total is the constant c in c * lse - <q, z>.
+    that positions share. Masses need not sum to 1: a position's total is the constant c in c * lse - <q, z>. Parts may
+    be negative as long as their sum is not; only at a logit of minus infinity they must not cancel each other.
 
     Args:
         ids: tokens of the slots; an id equal to `ignore_index` (-100) is an empty slot, and a position with nothing
@@ -64,11 +74,12 @@ class SoftTarget:
             f"of the shape of `ids`, {tuple(self.ids.shape)}",
             tuple(self.weights.shape),
         )
-        checks.must(isinstance(self.rows, tuple), "rows", "a tuple of Rows", f"a {type(self.rows).__name__}")
+        checks.must(isinstance(self.rows, tuple), "rows", "a tuple of Rows", checks.described(self.rows))
+        checks.device("weights", self.weights, self.ids.device)
+        if self.ids.dtype != torch.int64:
+            object.__setattr__(self, "ids", self.ids.long())
         for row in self.rows:
-            checks.must(isinstance(row, Rows), "rows", "a tuple of Rows", f"one with a {type(row).__name__}")
-            checks.integers("rows.index", row.index)
-            checks.floats("rows.weights", row.weights)
+            checks.must(isinstance(row, Rows), "rows", "a tuple of Rows", f"one with {checks.described(row)}")
             fits = row.index.shape == row.weights.shape and row.index.shape[:-1] == self.ids.shape[:-1]
             lead = ", ".join(str(size) for size in self.shape)
             checks.must(fits, "rows.index", f"of shape ({lead}, J), as `rows.weights`", tuple(row.index.shape))
@@ -99,6 +110,7 @@ class SoftTarget:
         """Any measure, given in full: the form of `F.cross_entropy` with class probabilities."""
         checks.floats("probabilities", probabilities)
         checks.must(probabilities.dim() >= 1, "probabilities", "of shape (..., V)", "a scalar")
+        _check_finite("probabilities", probabilities)
         table = DenseTable.of(probabilities.flatten(0, -2) if probabilities.dim() > 1 else probabilities.unsqueeze(0))
         shape = probabilities.shape[:-1]
         index = torch.arange(table.values.shape[0], device=probabilities.device).view(*shape, 1)
@@ -131,8 +143,9 @@ class SoftTarget:
         same = f"of the shape of `ids`, {tuple(ids.shape)}"
         checks.must(ids.shape == logprobs.shape, "logprobs", same, tuple(logprobs.shape))
         checks.one_of("tail", tail, TAILS)
-        _check_logprobs(logprobs)
+        checks.device("logprobs", logprobs, ids.device)
         used = logprobs > -math.inf
+        _check_topk(ids.long(), logprobs, used, vocab_size)
         slots = torch.where(used, ids.long(), IGNORED)
         logprobs = widen(logprobs)
         if tail == "zero":
@@ -142,8 +155,6 @@ class SoftTarget:
             return cls(slots, torch.where(used, logprobs - total, -math.inf).exp())
         checks.must(vocab_size is not None, "vocab_size", "given when `tail` is 'uniform'", None)
         assert vocab_size is not None
-        checks.at_least("vocab_size", vocab_size, 1)
-        checks.ids_below("ids", slots, vocab_size, where=used)
         others = (vocab_size - used.sum(-1, keepdim=True)).clamp_min(1)
         share = (1 - total.exp()).clamp_min(0) / others
         table = uniform_table(vocab_size, (), dtype=logprobs.dtype, device=logprobs.device)
@@ -196,7 +207,7 @@ class SoftTarget:
             for row in self.rows
         )
         empty = self.ids == ignore_index
-        return SoftTarget(self.ids.masked_fill(empty, 0).long(), widen(self.weights).masked_fill(empty, 0), rows)
+        return SoftTarget(self.ids.masked_fill(empty, 0), widen(self.weights).masked_fill(empty, 0), rows)
 
     def mass(self) -> Tensor:  # (...)
         """The total mass c of each position of a settled target."""
@@ -229,11 +240,29 @@ class SoftTarget:
             if isinstance(row.table, SparseTable) and size is None:
                 checks.ids_below("target.rows", row.table.ids, vocab_size)
             checks.must(size in (None, vocab_size), name, f"over the {size} tokens of the target", f"over {vocab_size}")
-        checks.ids_below("target.ids", self.ids, vocab_size, where=self.ids != ignore_index)
+        empty = self.ids == ignore_index
+        checks.ids_below("target.ids", self.ids, vocab_size, where=~empty)
+        _check_finite("target.weights", self.weights, empty)
+        for row in self.rows:
+            _check_finite("rows.weights", row.weights, row.index < 0)
 
 
-def _check_logprobs(logprobs: Tensor) -> None:
+def _check_finite(name: str, values: Tensor, empty: Tensor | None = None) -> None:
+    if checks.visible(values):
+        finite = values.isfinite() if empty is None else values.isfinite() | empty
+        checks.must(bool(finite.all()), name, "finite", "NaN or infinite somewhere")
+
+
+def _check_topk(ids: Tensor, logprobs: Tensor, used: Tensor, vocab_size: int | None) -> None:
+    if vocab_size is not None:
+        checks.at_least("vocab_size", vocab_size, 1)
+        checks.ids_below("ids", ids, vocab_size, where=used)
     if checks.visible(logprobs) and logprobs.numel():
+        lowest = int(ids.masked_fill(~used, 0).min())
+        checks.must(lowest >= 0, "ids", "0 or more where there is a log-probability", lowest)
         checks.must(not bool(logprobs.isnan().any()), "logprobs", "free of NaN", "NaN somewhere")
-        highest = float(logprobs.max())
-        checks.must(highest <= 1e-3, "logprobs", "natural logarithms of probabilities, 0 or less", highest)
+        total = float(widen(logprobs).logsumexp(-1).max().exp())
+        # Stores in half precision sum to a little more than 1.
+        checks.must(
+            total <= 1.02, "logprobs", "logarithms of probabilities, of 1 at most in all", f"of {total:.3g} in all"
+        )

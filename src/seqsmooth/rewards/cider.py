@@ -40,7 +40,7 @@ class Cider(nn.Module):
         super().__init__()
         given = isinstance(document_frequencies, DocumentFrequencies)
         rule = "a DocumentFrequencies"
-        checks.must(given, "document_frequencies", rule, f"a {type(document_frequencies).__name__}")
+        checks.must(given, "document_frequencies", rule, checks.described(document_frequencies))
         self.order = checks.at_least("order", order, 1)
         rule = f"at most {document_frequencies.order}, the order of `document_frequencies`"
         checks.must(order <= document_frequencies.order, "order", rule, order)

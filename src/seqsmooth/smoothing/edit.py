@@ -33,6 +33,7 @@ class Edit(PooledLaw):
     """
 
     name = "edit"
+    known_probability = False
 
     def __init__(
         self,

@@ -59,6 +59,7 @@ class Hamming(PooledLaw):
     """
 
     name = "hamming"
+    known_probability = True
     substitution: Tensor | None
 
     def __init__(
@@ -97,7 +98,6 @@ class Hamming(PooledLaw):
             self.tau, self.rate, "vocab", self.alpha, self.samples, self.substitutes, integrate=self.integrate
         )
         size = self.substitutes.vocab_size
-        specials.check(size)
         prepared = self.substitutes.prepare(specials.ids("unsmoothed"))
         table = prepared.rows(torch.arange(size, device=prepared.units.device)).fill_diagonal_(0)
         for token in specials.ids("undrawn"):

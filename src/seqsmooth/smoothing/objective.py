@@ -64,13 +64,13 @@ class Objective(nn.Module):
         sequence = GroundTruth() if sequence is None else sequence
         token = Dirac() if token is None else token
         checks.must(
-            isinstance(sequence, SequenceLaw), "sequence", "a sequence law, as Hamming", type(sequence).__name__
+            isinstance(sequence, SequenceLaw), "sequence", "a sequence law, as Hamming", checks.described(sequence)
         )
-        checks.must(isinstance(token, TokenLaw), "token", "a token law, as Similarity", type(token).__name__)
+        checks.must(isinstance(token, TokenLaw), "token", "a token law, as Similarity", checks.described(token))
         checks.flag("lazy", lazy)
         checks.whole("ignore_index", ignore_index)
         self.specials = Specials() if specials is None else specials
-        checks.must(isinstance(self.specials, Specials), "specials", "a Specials", type(specials).__name__)
+        checks.must(isinstance(self.specials, Specials), "specials", "a Specials", checks.described(specials))
         if isinstance(token, Teacher) and not isinstance(sequence, GroundTruth):
             checks.must(lazy, "lazy", "True with Teacher, which knows the ground truth's prefix only", lazy)
         self.lazy = lazy
@@ -191,6 +191,9 @@ class Objective(nn.Module):
         generator: torch.Generator | None,
         vocab_size: int | None,
     ) -> Candidates:
+        if generator is not None:
+            rule = "a torch.Generator (`torch.Generator().manual_seed(seed)` makes one)"
+            checks.must(isinstance(generator, torch.Generator), "generator", rule, checks.described(generator))
         checks.integers("targets", targets)
         checks.shape("targets", targets, None, None, letters="(B, T)")
         self._check_device("targets", targets)
@@ -234,7 +237,7 @@ class Objective(nn.Module):
         if isinstance(candidates, Candidates):
             return candidates
         checks.must(
-            isinstance(candidates, Tensor), "candidates", "from `propose`, or targets", type(candidates).__name__
+            isinstance(candidates, Tensor), "candidates", "from `propose`, or targets", checks.described(candidates)
         )
         single = self.lazy or isinstance(self.sequence, GroundTruth)
         checks.must(

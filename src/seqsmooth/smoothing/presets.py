@@ -127,4 +127,5 @@ def _sequence(
     assert reward_tau is not None
     checks.positive("reward_tau", reward_tau)
     number = 5 if samples is None else samples
-    return Rewarded(reward, Hamming(tau, rate, pool), reward_tau, number, alpha, weights=weights or "tilted")
+    chosen: Weighting = "tilted" if weights is None else weights
+    return Rewarded(reward, Hamming(tau, rate, pool), reward_tau, number, alpha, weights=chosen)

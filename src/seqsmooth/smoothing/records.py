@@ -7,6 +7,7 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor
 
+from seqsmooth.ops import checks
 from seqsmooth.ops.soft_target import SoftTarget
 from seqsmooth.smoothing.specials import Specials, is_any
 
@@ -72,6 +73,7 @@ class Candidates:
         bos: int,
     ) -> Tensor:  # (B, K', T)
         """Decoder inputs for teacher forcing: BOS, y_1 .. y_{T-1}."""
+        checks.at_least("bos", bos, 0)
         return torch.cat([torch.full_like(self.inputs[..., :1], bos), self.inputs[..., :-1]], -1)
 
 

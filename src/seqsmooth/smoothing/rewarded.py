@@ -22,6 +22,8 @@ class Proposal(Protocol):
     """A law q(y|y*) that can be sampled: `Hamming`, `Edit`, or one of your own."""
 
     alpha: float
+    known_probability: bool
+    """Whether draws come with their probability, as weights="literal" needs."""
 
     def draw(self, truth: Truth, count: int, generator: torch.Generator | None) -> Draws:
         """`count` samples of each sequence."""
@@ -74,10 +76,10 @@ class Rewarded(SequenceLaw):
         against: Literal["references", "target"] = "references",
     ) -> None:
         super().__init__(alpha)
-        checks.must(callable(reward), "reward", "callable", type(reward).__name__)
+        checks.must(callable(reward), "reward", "callable", checks.described(reward))
         drawable = hasattr(proposal, "draw") and not isinstance(proposal, type)
-        given = repr(proposal) if isinstance(proposal, type) else f"a {type(proposal).__name__}"
-        checks.must(drawable, "proposal", "a law with `draw`, such as Hamming(tau=0.3)", given)
+        rule = "a law with `draw`, such as Hamming(tau=0.3)"
+        checks.must(drawable, "proposal", rule, checks.described(proposal))
         checks.must(proposal.alpha == 1, "proposal.alpha", "left at 1 (the share goes to Rewarded)", proposal.alpha)
         checks.one_of("weights", weights, WEIGHTINGS)
         checks.one_of("against", against, ("references", "target"))
@@ -90,6 +92,9 @@ class Rewarded(SequenceLaw):
                 f"2 or more with weights={weights!r} (a single normalised weight is 1 whatever the reward)",
                 samples,
             )
+        if weights == "literal":
+            rule = "a law that tells the probability of its draws, such as Hamming, with weights='literal'"
+            checks.must(proposal.known_probability, "proposal", rule, checks.described(proposal))
         self.reward = reward
         self.proposal = proposal
         self.weights: Weighting = weights
@@ -152,7 +157,6 @@ class Rewarded(SequenceLaw):
             assert given is not None
             references = words(given, given >= 0, boundaries)
         scores = self.reward(candidates, references)
-        checks.is_tensor("reward's result", scores)
         checks.shape("reward's result", scores, *candidates.shape[:2], letters="(B, L)")
         checks.must(not scores.is_complex(), "reward's result", "of real numbers", scores.dtype)
         if checks.visible(scores):
@@ -169,7 +173,9 @@ def importance_weights(
     real: Tensor,  # (B,) bool, items with any position
 ) -> tuple[Tensor, Tensor]:  # (B, L), ()
     """Weights of the samples, Eq. 11, and their effective sample size (sum w)^2 / sum w^2."""
-    logits = scores / tau
+    # The best score is taken off before dividing, so that no temperature overflows; softmax does not mind.
+    best = scores.amax() if kind == "batch" and scores.numel() else scores.amax(-1, keepdim=True)
+    logits = (scores - best) / tau
     if draws.log_base is not None:
         logits = logits + draws.log_base
     if kind == "batch":
@@ -178,9 +184,6 @@ def importance_weights(
         ess = 1 / shares.square().sum()
         return (shares * real.sum()).view(logits.shape), ess
     if kind == "literal":
-        checks.must(
-            draws.log_prob is not None, "proposal", "one with a probability (Hamming) for weights='literal'", None
-        )
         assert draws.log_prob is not None
         logits = logits - draws.log_prob
     weights = logits.softmax(-1)

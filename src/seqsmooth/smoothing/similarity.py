@@ -80,6 +80,7 @@ class Similarity(TokenLaw):
         checks.shape("embeddings", embeddings, None, None, letters="(V, D)")
         self.tau = checks.positive("tau", tau)
         self.beta = checks.non_negative("beta", beta)
+        checks.must(beta <= 1e6, "beta", "at most 1e6, in units of the cosine", beta)
         checks.one_of("mode", mode, ("dense", "sampled", "top-k"))
         checks.one_of("tail", tail, ("renormalise", "zero"))
         checks.must(
@@ -110,7 +111,6 @@ class Similarity(TokenLaw):
         """The same law without mass for the given ids, its table built."""
         missing = ~self.known
         for token in unsmoothed:
-            checks.must(token < self.vocab_size, "specials", f"ids below V = {self.vocab_size}", token)
             missing[token] = True
         law = Similarity(
             self.units,
@@ -167,6 +167,10 @@ class Similarity(TokenLaw):
 
     def mix(self, table: Table) -> Table:
         """The rows of a table times M, in full: its mass is then dense anyway."""
+        with torch.autocast(self.units.device.type, enabled=False):
+            return self._mix(table)
+
+    def _mix(self, table: Table) -> DenseTable:
         own = self._table()
         if isinstance(table, SparseTable):
             mixed = own.combine(table.ids, table.weights)

@@ -48,12 +48,13 @@ class Specials:
     def __post_init__(self) -> None:
         for name in NAMES:
             if (token := getattr(self, name)) is not None:
-                checks.at_least(name, token, 0)
+                object.__setattr__(self, name, checks.at_least(name, token, 0))
         for rule in ("frozen", "undrawn", "unsmoothed"):
             names = getattr(self, rule)
             checks.must(isinstance(names, (tuple, list)), rule, "a tuple of names", repr(names))
             for name in names:
                 checks.one_of(rule, name, NAMES)
+            object.__setattr__(self, rule, tuple(names))
 
     def ids(self, rule: Literal["frozen", "undrawn", "unsmoothed"]) -> tuple[int, ...]:
         """The distinct ids a rule names, ascending."""

@@ -24,13 +24,15 @@ class Uniform(TokenLaw):
 
     name = "uniform"
 
-    def __init__(self, alpha: float = 0.1, *, excluded: tuple[int, ...] = ()) -> None:
+    def __init__(self, alpha: float = 0.1) -> None:
         super().__init__(alpha)
-        self.excluded = excluded
+        self.excluded: tuple[int, ...] = ()
 
     def prepare(self, unsmoothed: tuple[int, ...]) -> Uniform:
         """The same without mass for the given ids."""
-        return Uniform(self.alpha, excluded=unsmoothed)
+        law = Uniform(self.alpha)
+        law.excluded = unsmoothed
+        return law
 
     def spread(
         self,
