@@ -332,3 +332,9 @@ def test_numbers_of_numpy_are_numbers() -> None:
     assert ss.Specials(pad=numpy.int64(0), frozen=["eos"]) == ss.Specials(pad=0, frozen=("eos",))
     assert hash(ss.Specials(frozen=["eos"]))
     assert ss.Hamming(tau=numpy.float32(0.5), samples=numpy.int32(3)).samples == 3
+
+
+def test_inputs_are_ids_that_an_embedding_can_read() -> None:
+    targets = torch.tensor([[4, -100], [-100, 5]])
+    assert ss.mle().propose(targets).inputs.tolist() == [[[4, 0]], [[0, 5]]]
+    assert ss.mle(specials=ss.Specials(pad=6)).propose(targets).inputs.tolist() == [[[4, 6]], [[6, 5]]]

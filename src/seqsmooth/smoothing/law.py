@@ -15,7 +15,7 @@ class Law(nn.Module, ABC):
 
     name: ClassVar[str]
 
-    def __init__(self, alpha: float = 1.0) -> None:
+    def __init__(self, alpha: float) -> None:
         super().__init__()
         self.alpha = checks.fraction("alpha", alpha)
 
