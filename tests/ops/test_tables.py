@@ -177,7 +177,7 @@ def test_uniform_over_the_rest(excluded: tuple[int, ...]) -> None:
     row = [0.0 if v in excluded else 1 / (V - len(excluded)) for v in range(V)]
     torch.testing.assert_close(table.values, doubles([row]), **EXACT)
     torch.testing.assert_close(table.masses, doubles([1.0]), **EXACT)
-    assert table.fixed
+    assert not table.mixed
 
 
 def test_uniform_over_nothing_is_empty() -> None:

@@ -141,7 +141,7 @@ def test_the_module_around_may_change_its_precision_and_save_its_state():
 
 def test_names():
     reward = Cider(DocumentFrequencies.build([[[1]]] * 5000))
-    assert reward.signature() == "cider:D|sigma:6|n:4|docs:5000"
+    assert reward.signature().startswith("cider:D|sigma:6|n:4|docs:5000|crc:")
     assert repr(reward) == "Cider(documents=5000, order=4, sigma=6)"
 
 

@@ -58,6 +58,11 @@ def scored(result: Callable[[Tensor, Tensor], object]) -> ss.Candidates:
     return ss.Objective(rewarded(result, against="target"), vocab_size=V).propose(TARGETS)
 
 
+def through(objective: ss.Objective, logits: Tensor, **given: object) -> ss.Loss:
+    """The loss of candidates that the objective itself proposed."""
+    return objective(logits, objective.propose(TARGETS, **given))
+
+
 def teacher(ids: object = IDS, logprobs: object = LOGPROBS, **options: object) -> ss.Teacher:
     return ss.Teacher(ids, logprobs, **options)
 
@@ -244,15 +249,11 @@ HAMMING: Cases = {
         r"`vocab_size` must be given to the objective when nothing else tells it \(.*\), but is None",
     ),
     "pool beyond the logits": (
-        lambda: ss.Objective(hamming(pool=torch.tensor([1, 6])))(
-            LOGITS, ss.Objective(hamming(pool=torch.tensor([1, 6]))).propose(TARGETS)
-        ),
+        lambda: through(ss.Objective(hamming(pool=torch.tensor([1, 6]))), LOGITS),
         r"`[\w.]+` must be .*6.*, but is 6",
     ),
     "references beyond the logits": (
-        lambda: ss.Objective(hamming(pool="refs"))(
-            LOGITS, ss.Objective(hamming(pool="refs")).propose(TARGETS, references=REFERENCES + 1)
-        ),
+        lambda: through(ss.Objective(hamming(pool="refs")), LOGITS, references=REFERENCES + 1),
         r"`[\w.]+` must be .*6.*, but is 6",
     ),
 }
@@ -724,11 +725,11 @@ CALL: Cases = {
     ),
     "logits over fewer tokens": (lambda: call(LOGITS[..., :5]), r"`logits` must be over 6 tokens, but is over 5"),
     "logits over other tokens than the candidates": (
-        lambda: ss.Objective(hamming())(torch.zeros(B, T, 9), propose(law=hamming())),
-        r"`logits` must be over the 6 tokens of the target, but is over 9",
+        lambda: through(ss.Objective(hamming(), vocab_size=6), torch.zeros(B, T, 9)),
+        r"`logits` must be over 6 tokens, but is over 9",
     ),
     "logits over fewer tokens than the candidates": (
-        lambda: ss.Objective()(torch.zeros(B, T, 3), ss.Objective().propose(TARGETS)),
+        lambda: through(ss.Objective(), torch.zeros(B, T, 3)),
         r"`target\.ids` must be ids in \[0, 3\), but is 5 at its highest",
     ),
     "logits of another batch": (
@@ -740,14 +741,26 @@ CALL: Cases = {
         r"`logits` must be of shape \(2, 1, 3, V\), as the target, but is \(2, 1, 2, 6\)",
     ),
     "logits of the ground truth only": (
-        lambda: on_own_prefixes()(LOGITS, on_own_prefixes().propose(TARGETS)),
+        lambda: through(on_own_prefixes(), LOGITS),
         r"`logits` must be of shape \(2, 3, 3, V\), as the target, but is \(2, 1, 3, 6\)",
     ),
     "logits of other candidates": (
-        lambda: on_own_prefixes()(torch.zeros(B, 2, T, V), on_own_prefixes().propose(TARGETS)),
+        lambda: through(on_own_prefixes(), torch.zeros(B, 2, T, V)),
         r"`logits` must be of shape \(2, 3, 3, V\), as the target, but is \(2, 2, 3, 6\)",
     ),
     "logits elsewhere": (lambda: call(LOGITS.to("meta")), r"`logits` must be on cpu, as the rest, but is on meta"),
+    "candidates of another objective": (
+        lambda: ss.mle()(LOGITS, ss.mle().propose(TARGETS)),
+        r"`candidates` must be from this objective's `propose`, but is from another's",
+    ),
+    "ignored positions before real ones when not lazy": (
+        lambda: on_own_prefixes().propose(TARGETS.flip(1).contiguous().index_fill(1, torch.tensor([0]), -100)),
+        r"`targets` must be free of ignored positions before real ones when lazy is False, but is not",
+    ),
+    "inputs without a BOS": (
+        lambda: ss.mle().propose(TARGETS).inputs,
+        r"`specials\.bos` must be given for `inputs` \(.*\), but is None",
+    ),
     "plain targets when not lazy": (
         lambda: on_own_prefixes()(LOGITS, TARGETS),
         r"`candidates` must be from `propose` when lazy is False, so that samples are decoded, but is plain targets",
@@ -826,7 +839,7 @@ HEAD: Cases = {
         r"`hidden` must be of shape \(2, 1, 3, D\), as the target, but is \(1, 1, 3, 4\)",
     ),
     "hidden of the ground truth only": (
-        lambda: on_own_prefixes().head(HIDDEN, WEIGHT, on_own_prefixes().propose(TARGETS)),
+        lambda: (lambda own: own.head(HIDDEN, WEIGHT, own.propose(TARGETS)))(on_own_prefixes()),
         r"`hidden` must be of shape \(2, 3, 3, D\), as the target, but is \(2, 1, 3, 4\)",
     ),
     "weight turned": (
@@ -861,6 +874,18 @@ HEAD: Cases = {
     ),
     "chunk 0": (lambda: head(chunk=0), r"`chunk` must be 1 or more, but is 0"),
     "chunk 1.5": (lambda: head(chunk=1.5), r"`chunk` must be a whole number, but is 1\.5"),
+    "candidates of another objective": (
+        lambda: ss.mle()(LOGITS, ss.mle().propose(TARGETS)),
+        r"`candidates` must be from this objective's `propose`, but is from another's",
+    ),
+    "ignored positions before real ones when not lazy": (
+        lambda: on_own_prefixes().propose(TARGETS.flip(1).contiguous().index_fill(1, torch.tensor([0]), -100)),
+        r"`targets` must be free of ignored positions before real ones when lazy is False, but is not",
+    ),
+    "inputs without a BOS": (
+        lambda: ss.mle().propose(TARGETS).inputs,
+        r"`specials\.bos` must be given for `inputs` \(.*\), but is None",
+    ),
     "plain targets when not lazy": (
         lambda: on_own_prefixes().head(HIDDEN, WEIGHT, TARGETS),
         r"`candidates` must be from `propose` when lazy is False, so that samples are decoded, but is plain targets",
@@ -1312,8 +1337,8 @@ def test_what_these_mistakes_start_from_is_right() -> None:
     assert bool(entropy().isfinite())
     assert bool(entropy(target=pointing()).isfinite())
     assert bool(linear(bias=torch.zeros(V), chunk=1).isfinite())
-    assert propose(references=REFERENCES, generator=torch.Generator()).inputs.shape == (B, 1, T)
-    assert scored(zeros).inputs.shape == (B, 1, T)
+    assert propose(references=REFERENCES, generator=torch.Generator()).sequences.shape == (B, 1, T)
+    assert scored(zeros).sequences.shape == (B, 1, T)
     assert bool(ss.Objective(token=teacher())(LOGITS, TARGETS).total.isfinite())
     assert bool(ss.Objective(token=similarity(beta=0.5, counts=COUNTS))(LOGITS, TARGETS).total.isfinite())
     own = on_own_prefixes()

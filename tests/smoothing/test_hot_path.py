@@ -116,9 +116,9 @@ def test_never_looks_at_the_host(sequence: str, token: str, lazy: bool, monkeypa
     monkeypatch.setattr(checks, "visible", lambda value: False)  # as on an accelerator
     with NoLookAtTheHost():
         candidates = objective.propose(TARGETS, references=REFERENCES)
-        logits = torch.zeros(*candidates.inputs.shape, V, requires_grad=True)
+        logits = torch.zeros(*candidates.sequences.shape, V, requires_grad=True)
         objective(logits, candidates).total.backward()
-        hidden = torch.zeros(*candidates.inputs.shape, 2, requires_grad=True)
+        hidden = torch.zeros(*candidates.sequences.shape, 2, requires_grad=True)
         objective.head(hidden, torch.zeros(V, 2), candidates, chunk=3).total.backward()
 
 
@@ -143,7 +143,7 @@ def test_cuda_equals_cpu_without_a_sync(sequence: str, token: str, lazy: bool) -
         pytest.skip("refused by the constructor")
     objective = build(sequence, token, lazy=lazy)
     candidates = objective.propose(TARGETS, references=REFERENCES)
-    logits = torch.randn(*candidates.inputs.shape, V)
+    logits = torch.randn(*candidates.sequences.shape, V)
     expected = objective(logits, candidates).total if "sampled" not in (sequence, token) else None
     objective, targets, references, logits = objective.cuda(), TARGETS.cuda(), REFERENCES.cuda(), logits.cuda()
     torch.cuda.synchronize()
@@ -160,6 +160,52 @@ def test_cuda_equals_cpu_without_a_sync(sequence: str, token: str, lazy: bool) -
         torch.testing.assert_close(total.cpu(), expected)
 
 
+@pytest.mark.skipif(not torch.cuda.is_available(), reason="no CUDA device")
+@pytest.mark.parametrize("sequence", ["edit law", "cider", "sampled", "refs"])
+def test_a_step_is_captured_in_a_cuda_graph(sequence: str) -> None:
+    """Sampling, scoring, loss and gradient in one graph, with new samples at each replay."""
+    law = ss.Edit(0.8, "refs", samples=3) if sequence == "edit law" else SEQUENCES[sequence]()
+    token = ss.Similarity(VECTORS, 0.3, alpha=0.5)
+    objective = ss.Objective(law, token, lazy=sequence != "edit law", specials=SPECIALS).cuda()
+    targets, references = TARGETS.cuda(), REFERENCES.cuda()
+    shape = objective.propose(targets, references=references).sequences.shape
+    logits = torch.randn(*shape, V, device="cuda", requires_grad=True)
+
+    def run() -> tuple[Tensor, Tensor]:
+        loss = objective(logits, objective.propose(targets, references=references))
+        (gradient,) = torch.autograd.grad(loss.total, logits)
+        return loss.total.detach(), gradient
+
+    stream = torch.cuda.Stream()
+    stream.wait_stream(torch.cuda.current_stream())
+    with torch.cuda.stream(stream):
+        for _ in range(3):
+            run()
+    torch.cuda.current_stream().wait_stream(stream)
+    graph = torch.cuda.CUDAGraph()
+    with torch.cuda.graph(graph):
+        total, gradient = run()
+    seen = set()
+    for _ in range(20):
+        graph.replay()
+        torch.cuda.synchronize()
+        assert gradient.isfinite().all()
+        seen.add(round(total.item(), 6))
+    assert (len(seen) == 1) == (sequence == "refs")
+
+
+@pytest.mark.skipif(not torch.cuda.is_available(), reason="no CUDA device")
+def test_edit_does_not_sync() -> None:
+    objective = ss.Objective(ss.Edit(0.8, "refs", samples=2), lazy=False, specials=SPECIALS, vocab_size=V).cuda()
+    targets, references = TARGETS.cuda(), REFERENCES.cuda()
+    torch.cuda.synchronize()
+    torch.cuda.set_sync_debug_mode("error")
+    try:
+        objective.propose(targets, references=references)
+    finally:
+        torch.cuda.set_sync_debug_mode("default")
+
+
 @pytest.mark.parametrize(
     ("sequence", "token", "lazy"),
     [
@@ -172,10 +218,10 @@ def test_cuda_equals_cpu_without_a_sync(sequence: str, token: str, lazy: bool) -
 def test_second_derivatives(sequence: str, token: str, lazy: bool) -> None:
     objective = build(sequence, token, lazy=lazy).double()
     candidates = objective.propose(TARGETS, references=REFERENCES)
-    logits = torch.randn(*candidates.inputs.shape, V, dtype=torch.float64, requires_grad=True)
+    logits = torch.randn(*candidates.sequences.shape, V, dtype=torch.float64, requires_grad=True)
     assert torch.autograd.gradcheck(lambda z: objective(z, candidates).total, logits)
     assert torch.autograd.gradgradcheck(lambda z: objective(z, candidates).total, logits)
-    hidden = torch.randn(*candidates.inputs.shape, 2, dtype=torch.float64, requires_grad=True)
+    hidden = torch.randn(*candidates.sequences.shape, 2, dtype=torch.float64, requires_grad=True)
     weight = torch.randn(V, 2, dtype=torch.float64, requires_grad=True)
     assert torch.autograd.gradgradcheck(lambda h, w: objective.head(h, w, candidates, chunk=5).total, (hidden, weight))
 

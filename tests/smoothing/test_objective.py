@@ -12,6 +12,7 @@ from torch import Tensor
 from torch.nn import functional as F
 
 import seqsmooth as ss
+from seqsmooth.smoothing.records import Draws
 
 V = 7
 PAD, BOS, EOS, UNK = range(4)
@@ -37,7 +38,7 @@ EVERY_TOKEN = {
 
 def run(objective: ss.Objective, targets: Tensor, references: Tensor) -> tuple[ss.Loss, Tensor]:
     candidates = objective.propose(targets, references=references, generator=torch.Generator().manual_seed(0))
-    logits = torch.randn(*candidates.inputs.shape, V, dtype=torch.float64, requires_grad=True)
+    logits = torch.randn(*candidates.sequences.shape, V, dtype=torch.float64, requires_grad=True)
     loss = objective(logits, candidates)
     (gradient,) = torch.autograd.grad(loss.total, logits)
     return loss, gradient
@@ -54,14 +55,18 @@ def every(lazy: bool) -> list[ss.Objective]:
 
 @pytest.mark.parametrize("lazy", [True, False])
 def test_ignored_rows_contribute_nothing(lazy: bool) -> None:
-    """An item of padding only changes neither the loss nor any gradient, whatever its logits."""
+    """An item of padding only changes neither the loss nor any gradient nor the sample size, whatever its logits."""
     for objective in every(lazy):
         targets = torch.cat([TARGETS, torch.full((1, 4), PAD)])
         references = torch.cat([REFERENCES, torch.full((1, 2, 3), PAD)])
         candidates = objective.propose(targets, references=references)
+        assert torch.isinf(candidates.ess) or 1 <= candidates.ess <= 2
+        mass = candidates.target.dense(V).sum()
+        if not isinstance(objective.sequence, ss.Edit):  # whose samples have masses of their own
+            assert mass.item() == pytest.approx(5)
         assert not candidates.mask[2].any()
-        assert (candidates.inputs[2] == PAD).all()
-        logits = torch.randn(*candidates.inputs.shape, V, dtype=torch.float64)
+        assert (candidates.sequences[2] == PAD).all()
+        logits = torch.randn(*candidates.sequences.shape, V, dtype=torch.float64)
         logits[2] = math.nan
         logits.requires_grad_()
         loss = objective(logits, candidates)
@@ -113,16 +118,16 @@ def test_an_empty_pool_leaves_the_ground_truth(pool: str | Tensor) -> None:
     ):
         objective = ss.Objective(sequence, lazy=lazy, specials=SPECIALS, vocab_size=V)
         candidates = objective.propose(TARGETS, references=references)
-        assert torch.equal(candidates.inputs, TARGETS.unsqueeze(1).expand_as(candidates.inputs))
+        assert torch.equal(candidates.sequences, TARGETS.unsqueeze(1).expand_as(candidates.sequences))
         logits = torch.randn(2, 1, 4, V, dtype=torch.float64)
         expected = F.cross_entropy(logits.flatten(0, 2), TARGETS.flatten(), ignore_index=PAD)
-        total = objective(logits.expand(*candidates.inputs.shape, V), candidates).total
+        total = objective(logits.expand(*candidates.sequences.shape, V), candidates).total
         torch.testing.assert_close(total, expected, atol=1e-12, rtol=0)
 
 
 def test_edit_with_an_empty_pool_only_deletes() -> None:
     objective = ss.Objective(ss.Edit(5.0, torch.tensor([EOS]), samples=50), lazy=False, specials=SPECIALS, vocab_size=V)
-    for sentence in objective.propose(TARGETS).inputs[0].tolist():
+    for sentence in objective.propose(TARGETS).sequences[0].tolist():
         words = [word for word in sentence if word != PAD]
         assert words in ([4, 5, EOS], [4, EOS], [5, EOS], [EOS])
 
@@ -179,13 +184,14 @@ def test_the_short_form_is_the_long_one() -> None:
 def test_candidates() -> None:
     objective = ss.Objective(ss.Hamming(0.8, samples=3), lazy=False, specials=SPECIALS, vocab_size=V)
     candidates = objective.propose(TARGETS)
-    assert candidates.inputs.shape == (2, 4, 4)
-    assert torch.equal(candidates.inputs[:, 0], TARGETS)
+    assert candidates.sequences.shape == (2, 4, 4)
+    assert torch.equal(candidates.sequences[:, 0], TARGETS)
     assert torch.equal(candidates.shifted(BOS)[:, 0], torch.tensor([[BOS, 4, 5, EOS], [BOS, 6, EOS, PAD]]))
     assert candidates.weights.flatten().tolist() == pytest.approx([0, 1 / 3, 1 / 3, 1 / 3] * 2)
     assert candidates.ess == 3
     lazy = ss.Objective(ss.Hamming(0.8), specials=SPECIALS, vocab_size=V).propose(TARGETS)
-    assert lazy.inputs.shape == (2, 1, 4)
+    assert lazy.sequences.shape == (2, 1, 4)
+    assert torch.equal(lazy.inputs, lazy.shifted(BOS))
     assert lazy.ess == math.inf
 
 
@@ -234,13 +240,13 @@ def test_names_tell_objectives_apart() -> None:
     objective = ss.tok_seq(VECTORS, 0.4, 0.5, 0.3, pool="refs", alpha=0.5, specials=SPECIALS)
     signature, shown = objective.signature(), repr(objective)
     for part in (
-        "hamming|tau:0.3|pool:refs|samples:exact|alpha:0.5",
+        "hamming|tau:0.3|pool:refs|alpha:0.5",
         "tau:0.4",
         "lazy:yes",
         f"version:{ss.__version__}",
     ):
         assert part in signature
-    for part in ("Hamming(tau=0.3, pool=refs, samples=exact, alpha=0.5)", "Similarity(V=7", "eos:2"):
+    for part in ("Hamming(tau=0.3, pool=refs, alpha=0.5)", "Similarity(V=7", "eos:2"):
         assert part in shown
     assert "\n" not in signature
 
@@ -336,5 +342,147 @@ def test_numbers_of_numpy_are_numbers() -> None:
 
 def test_inputs_are_ids_that_an_embedding_can_read() -> None:
     targets = torch.tensor([[4, -100], [-100, 5]])
-    assert ss.mle().propose(targets).inputs.tolist() == [[[4, 0]], [[0, 5]]]
-    assert ss.mle(specials=ss.Specials(pad=6)).propose(targets).inputs.tolist() == [[[4, 6]], [[6, 5]]]
+    assert ss.mle().propose(targets).sequences.tolist() == [[[4, 0]], [[0, 5]]]
+    assert ss.mle(specials=ss.Specials(pad=6)).propose(targets).sequences.tolist() == [[[4, 6]], [[6, 5]]]
+
+
+def test_a_padding_item_does_not_weigh_in_the_batch() -> None:
+    """weights="batch" compares items; one without a position is none of them."""
+
+    class Given(ss.Hamming):
+        def draw(self, truth, count, generator):  # type: ignore[no-untyped-def]
+            return Draws(truth.tokens.unsqueeze(1), truth.mask.unsqueeze(1), None)
+
+    def lengths(candidates: Tensor, references: Tensor) -> Tensor:
+        return (candidates >= 0).sum(-1).double()
+
+    sequence = ss.Rewarded(lengths, Given(0.8), 0.5, 1, weights="batch", against="target")
+    objective = ss.Objective(sequence, specials=SPECIALS, vocab_size=V)
+    padded = torch.cat([TARGETS, torch.full((2, 4), PAD)])
+    alone, beside = objective.propose(TARGETS), objective.propose(padded)
+    torch.testing.assert_close(beside.target.weights[:2], alone.target.weights, atol=1e-12, rtol=0)
+    torch.testing.assert_close(beside.ess, alone.ess, atol=1e-12, rtol=0)
+    other = ss.Rewarded(lengths, ss.Hamming(0.8, samples=None), 0.5, 3)
+    flat = ss.Objective(other, specials=SPECIALS, vocab_size=V).propose(padded, references=padded.unsqueeze(1))
+    assert flat.ess.item() == pytest.approx(3)  # equal scores; items without a position are not averaged over
+
+
+def test_preparing_a_law_keeps_every_choice() -> None:
+    reward = ss.rewards.Bleu()
+    law = ss.Rewarded(
+        reward,
+        ss.Hamming(0.3, substitutes=ss.Similarity(VECTORS, 0.4)),
+        0.5,
+        3,
+        0.4,
+        weights="literal",
+        against="target",
+    )
+    prepared = ss.Objective(law, specials=SPECIALS).sequence
+    assert prepared.signature() == law.signature()
+    own = ss.Hamming(0.3, samples=2, alpha=0.4, substitutes=ss.Similarity(VECTORS, 0.4), integrate=False)
+    prepared = ss.Objective(own, lazy=False, specials=SPECIALS).sequence
+    assert prepared.signature() == own.signature()
+    assert prepared.integrate is False
+    assert own.substitution is None
+
+    class Mine(ss.Similarity):
+        pass
+
+    assert isinstance(ss.Objective(token=Mine(VECTORS, 0.4)).token, Mine)
+
+
+def test_presets_hand_every_option_on() -> None:
+    counts = torch.arange(1.0, V + 1)
+    reward = ss.rewards.Bleu()
+    preset = ss.tok_seq(
+        VECTORS,
+        0.3,
+        0.7,
+        beta=0.2,
+        counts=counts,
+        missing=[PAD],
+        rate=0.2,
+        pool="batch",
+        alpha=0.4,
+        reward=reward,
+        reward_tau=0.5,
+        weights="literal",
+        lazy=False,
+        entropy=0.1,
+        specials=SPECIALS,
+        vocab_size=V,
+        ignore_index=-1,
+    )
+    written = ss.Objective(
+        ss.Rewarded(reward, ss.Hamming(rate=0.2, pool="batch"), 0.5, 5, 0.4, weights="literal"),
+        ss.Similarity(VECTORS, 0.3, 0.2, counts, 0.7, missing=[PAD]),
+        lazy=False,
+        entropy=0.1,
+        specials=SPECIALS,
+        ignore_index=-1,
+    )
+    assert preset.signature() == written.signature()
+
+
+def test_signatures_see_what_tensors_hold() -> None:
+    counts = torch.arange(1.0, V + 1)
+    documents = [[[4, 5, 6], [5, 6]], [[4, 6]]]
+    other_documents = [[[4, 5, 6], [5, 5]], [[4, 6]]]
+    pairs = [
+        [ss.tok(VECTORS, 0.3, 0.7, beta=0.2, counts=c) for c in (counts, counts.flip(0))],
+        [ss.tok(VECTORS, 0.3, 0.7, missing=m) for m in ([], [1])],
+        [ss.seq(0.3, pool=torch.tensor(ids)) for ids in ([4, 5], [4, 6])],
+        [ss.seq(0.3, vocab_size=size) for size in (5, 5000)],
+        [ss.mle(ignore_index=index) for index in (-1, -100)],
+        [ss.seq(tau) for tau in (0.3, 0.3000000001)],
+        [ss.seq(0.3, lazy=lazy) for lazy in (True, False)],
+        [
+            ss.seq(0.3, reward=ss.rewards.Cider(ss.rewards.DocumentFrequencies.build(d)), reward_tau=1.0)
+            for d in (documents, other_documents)
+        ],
+    ]
+    for one, other in pairs:
+        assert one.signature() != other.signature()
+    law = ss.Similarity(VECTORS, 0.3)
+    assert law.prepare().signature() == law.prepare().prepare().signature() == law.signature()
+    assert "samples:1" in ss.seq(0.3, lazy=False).signature()
+
+
+def test_half_precision_of_the_model_leaves_the_targets_alone() -> None:
+    model = torch.nn.Module()
+    model.objective = ss.tok_seq(VECTORS.float(), 0.05, 0.5, 0.8, pool="refs", specials=SPECIALS)
+    logits = torch.randn(2, 4, V)
+    expected = model.objective(logits, model.objective.propose(TARGETS, references=REFERENCES)).total
+    signature = model.objective.signature()
+    model.bfloat16()
+    candidates = model.objective.propose(TARGETS, references=REFERENCES)
+    torch.testing.assert_close(model.objective(logits, candidates).total, expected, atol=0, rtol=0)
+    torch.testing.assert_close(model.objective(logits + 100, candidates).total, expected, atol=1e-4, rtol=0)
+    assert model.objective.signature() == signature
+    assert model.to("meta").objective.token.units.device.type == "meta"
+
+
+def test_a_teacher_obeys_the_special_tokens_and_gives_way_where_it_has_nothing() -> None:
+    ids = torch.tensor([[[PAD, 4], [5, 6], [4, 5], [4, 5]], [[4, 5]] * 4])
+    logprobs = torch.tensor([0.6, 0.2], dtype=torch.float64).log().expand(2, 4, 2).clone()
+    logprobs[0, 1] = -math.inf
+    for tail, expected in (
+        ("zero", [0, 0, 0, 0, 0.2, 0, 0]),
+        ("uniform", [0, 0, 0.2, 0.2, 0.2, 0.2, 0.2]),
+        ("renormalise", [0, 0, 0, 0, 1, 0, 0]),
+    ):
+        objective = ss.Objective(token=ss.Teacher(ids, logprobs, tail=tail), specials=SPECIALS, vocab_size=V)
+        target = objective.propose(TARGETS).target.dense(V)[0, 0]
+        assert target[0].tolist() == pytest.approx(expected, abs=1e-12)
+        assert target[1].tolist() == pytest.approx([0, 0, 0, 0, 0, 1, 0])  # the ground truth
+        assert (target[:, [PAD, BOS]] == 0).all()
+
+
+def test_an_id_of_two_names_is_ruled_by_both() -> None:
+    shared = ss.Specials(pad=0, bos=2, eos=2)
+    assert shared.ids("unsmoothed") == (0,)  # EOS may be predicted
+    assert shared.ids("undrawn") == (0, 2)
+    assert shared.ids("frozen") == (2,)
+    with pytest.raises(ValueError, match=r"`eos` must be another id than `pad`, .*, but is 2 instead\."):
+        ss.Specials(pad=2, eos=2)

@@ -13,6 +13,7 @@ from oracles import brute_force as oracle
 from oracles.chi_square import assert_follows
 from oracles.world import World
 from seqsmooth.smoothing.records import Truth
+from seqsmooth.smoothing.sequence_law import Setting
 
 PAD, BOS, EOS, UNK, V = 0, 1, 2, 3, 8
 SPECIALS = ss.Specials(PAD, BOS, EOS, UNK)
@@ -59,7 +60,8 @@ def test_hamming_samples_follow_their_law(pool: str, strength: dict[str, float])
 
 
 def test_substitutes_follow_the_token_law() -> None:
-    law = ss.Hamming(rate=0.5, substitutes=ss.Similarity(VECTORS, 0.5)).prepare(SPECIALS, lazy=False)
+    law = ss.Hamming(rate=0.5, substitutes=ss.Similarity(VECTORS, 0.5))
+    law = law.prepare(Setting(SPECIALS, False, V, ss.Dirac(), drawn=True))
     draws = law.draw(truth_of(TARGETS), COUNT, torch.Generator().manual_seed(12))
     rows = oracle.similarity_matrix(VECTORS.tolist(), 0.5, missing=(PAD, BOS))
     for b, truth in enumerate([(4, 5, 4, EOS), (UNK, 6, EOS)]):
@@ -148,7 +150,7 @@ def test_monte_carlo_agrees_within_its_standard_error(name: str) -> None:
         losses = []
         for _ in range(150):
             candidates = objective.propose(TARGETS, references=REFERENCES, generator=generator)
-            losses.append(objective(world.decode(candidates.inputs), candidates).total)
+            losses.append(objective(world.decode(candidates.sequences), candidates).total)
             assert candidates.ess == count
         values = torch.stack(losses)
         spreads[count] = values.std()
@@ -165,7 +167,7 @@ def test_integrating_the_target_out_lowers_the_variance() -> None:
         losses = []
         for _ in range(300):
             candidates = objective.propose(TARGETS, references=REFERENCES, generator=generator)
-            losses.append(objective(world.decode(candidates.inputs), candidates).total)
+            losses.append(objective(world.decode(candidates.sequences), candidates).total)
         spreads.append(torch.stack(losses).std())
     assert spreads[0] < 0.8 * spreads[1]
 
@@ -188,7 +190,7 @@ def test_self_normalised_weights_converge() -> None:
         sequence = ss.Rewarded(reward, ss.Hamming(0.9, pool="refs"), 1.5, 20_000, weights=kind, against="target")
         objective = ss.Objective(sequence, specials=SPECIALS, vocab_size=V)
         candidates = objective.propose(TARGETS, references=REFERENCES, generator=generator)
-        loss = objective(world.decode(candidates.inputs), candidates)
+        loss = objective(world.decode(candidates.sequences), candidates)
         assert loss.total.item() == pytest.approx(exact / 7, abs=0.02)
         assert 1 < loss.ess < 20_000
 
@@ -203,7 +205,7 @@ def test_special_tokens_stay_and_inputs_are_left_alone(pool: str) -> None:
     ):
         objective = ss.Objective(sequence, lazy=False, specials=SPECIALS, vocab_size=V)
         candidates = objective.propose(targets, references=references, generator=torch.Generator().manual_seed(19))
-        inputs, mask = candidates.inputs[:, 1:], candidates.mask[:, 1:]
+        inputs, mask = candidates.sequences[:, 1:], candidates.mask[:, 1:]
         assert torch.equal(inputs == PAD, ~mask)
         assert not (inputs == BOS).any()
         assert ((inputs == EOS).sum(-1) == 1).all()
@@ -219,7 +221,7 @@ def test_special_tokens_stay_and_inputs_are_left_alone(pool: str) -> None:
 def test_specials_can_be_overridden() -> None:
     generous = ss.Specials(PAD, BOS, EOS, UNK, frozen=(), undrawn=("pad", "bos"))
     objective = ss.Objective(ss.Hamming(rate=1.0, samples=500), lazy=False, specials=generous, vocab_size=V)
-    inputs = objective.propose(TARGETS, generator=torch.Generator().manual_seed(20)).inputs[:, 1:]
+    inputs = objective.propose(TARGETS, generator=torch.Generator().manual_seed(20)).sequences[:, 1:]
     assert (inputs[0, :, :3] == EOS).any()
     assert (inputs == UNK).any()
     assert not (inputs[0, :, 3] == EOS).any()
@@ -228,7 +230,30 @@ def test_specials_can_be_overridden() -> None:
 def test_the_same_generator_gives_the_same_samples() -> None:
     objective = ss.Objective(ss.Edit(1.0, samples=4), lazy=False, specials=SPECIALS, vocab_size=V)
     one, other, third = (
-        objective.propose(TARGETS, generator=torch.Generator().manual_seed(seed)).inputs for seed in (1, 1, 2)
+        objective.propose(TARGETS, generator=torch.Generator().manual_seed(seed)).sequences for seed in (1, 1, 2)
     )
     assert torch.equal(one, other)
     assert not torch.equal(one, third)
+
+
+def test_padding_does_not_change_the_edit_law() -> None:
+    """Twelve words more room, and the same sentence: the lengths of its samples follow one law."""
+    lengths = []
+    for room in (0, 12):
+        targets = torch.nn.functional.pad(torch.tensor([[4, 6, EOS]]), (0, room))
+        draws = ss.Edit(2.0, pool=torch.tensor([4, 5])).draw(
+            truth_of(targets), COUNT, torch.Generator().manual_seed(21)
+        )
+        exact = {(*y, EOS): p for y, p in oracle.edit_law((4, 6), (4, 5), 2.0, 2).items()}
+        assert_follows(sentences(draws.tokens[0], draws.mask[0]), exact)
+        lengths.append(draws.mask.sum(-1).max())
+    assert lengths[0] == lengths[1] == 5
+
+
+def test_edit_inserts_after_the_start_of_an_empty_sentence() -> None:
+    draws = ss.Edit(3.0, max_insertions=2).draw(
+        truth_of(torch.tensor([[BOS, EOS]])), 500, torch.Generator().manual_seed(22)
+    )
+    drawn = set(sentences(draws.tokens[0], draws.mask[0]))
+    assert all(sentence[0] == BOS and sentence[-1] == EOS for sentence in drawn)
+    assert max(map(len, drawn)) == 4

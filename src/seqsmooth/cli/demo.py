@@ -96,7 +96,7 @@ class Outcome:
 def losses(scenes: Scenes) -> dict[str, ss.Objective]:
     """The losses compared, by the name of their row.
 
-    Of the numbers tried, these gave the best CIDEr-D on the validation scenes, each loss for itself: mean of six runs.
+    The numbers were chosen on the validation scenes, each loss for itself; the demo does not repeat that search.
     """
     size = len(scenes.vocabulary)
     vectors = word_vectors(scenes.train.captions, size)

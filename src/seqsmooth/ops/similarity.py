@@ -26,7 +26,7 @@ class SimilarityTable:
     tau: float
     beta: float = 0.0
     counts: Tensor | None = None  # (V,)
-    fixed: bool = True
+    mixed: bool = False
 
     @property
     def vocab_size(self) -> int:

@@ -126,6 +126,7 @@ class SoftTarget:
         *,
         tail: Tail = "zero",
         vocab_size: int | None = None,
+        excluded: tuple[int, ...] = (),
     ) -> SoftTarget:
         """The K best tokens of a teacher with their log-probabilities, as distillation stores keep them.
 
@@ -137,6 +138,7 @@ class SoftTarget:
             tail: where the mass 1 - sum(exp(logprobs)) goes: "zero" drops it, "uniform" spreads it over all other
                 tokens, "renormalise" scales the K up to 1.
             vocab_size: V, needed for `tail="uniform"`.
+            excluded: tokens that the tail leaves out.
         """
         checks.integers("ids", ids)
         checks.floats("logprobs", logprobs)
@@ -155,12 +157,13 @@ class SoftTarget:
             return cls(slots, torch.where(used, logprobs - total, -math.inf).exp())
         checks.must(vocab_size is not None, "vocab_size", "given when `tail` is 'uniform'", None)
         assert vocab_size is not None
-        others = (vocab_size - used.sum(-1, keepdim=True)).clamp_min(1)
+        size = vocab_size - len(excluded)
+        others = (size - used.sum(-1, keepdim=True)).clamp_min(1)
         share = (1 - total.exp()).clamp_min(0) / others
-        table = uniform_table(vocab_size, (), dtype=logprobs.dtype, device=logprobs.device)
+        table = uniform_table(vocab_size, excluded, dtype=logprobs.dtype, device=logprobs.device)
         # The background covers every token, so the listed ones give their share of it back.
         index = torch.where(used.any(-1, keepdim=True), 0, -1)
-        rows = Rows(table, index, share * vocab_size)
+        rows = Rows(table, index, share * size)
         return cls(slots, torch.where(used, logprobs.exp() - share, 0), (rows,))
 
     def __getitem__(self, part: slice) -> SoftTarget:

@@ -32,8 +32,8 @@ class Table(Protocol):
         ...
 
     @property
-    def fixed(self) -> bool:
-        """The same at every step, so that what is computed from it may be kept."""
+    def mixed(self) -> bool:
+        """Whether a token law has been applied to the rows already."""
         ...
 
     def combine(
@@ -69,18 +69,29 @@ def masked_dot(
     return (weights * logits.masked_fill(weights == 0, 0)).sum(-1)
 
 
+def one_row_dot(
+    row: Tensor,  # (V,)
+    logits: Tensor,  # (N, V)
+    weights: Tensor,  # (N, J)
+) -> Tensor:  # (N,)
+    """Inner products with one row that all positions share, each with its weight."""
+    share = weights.sum(-1).to(logits.dtype)
+    dot = logits.masked_fill(row == 0, 0) @ row
+    return torch.where(share == 0, 0, share * dot)
+
+
 @dataclass(frozen=True, eq=False)
 class DenseTable:
     """Rows stored in full."""
 
     values: Tensor  # (G, V)
     masses: Tensor  # (G,)
-    fixed: bool = False
+    mixed: bool = False
 
     @classmethod
-    def of(cls, values: Tensor, *, fixed: bool = False) -> DenseTable:
+    def of(cls, values: Tensor) -> DenseTable:
         """A table from its rows (G, V)."""
-        return cls(values, widen(values).sum(-1), fixed)
+        return cls(values, widen(values).sum(-1))
 
     @property
     def vocab_size(self) -> int:
@@ -105,7 +116,7 @@ class DenseTable:
     def dot(self, logits: Tensor, index: Tensor, weights: Tensor) -> Tensor:
         """Inner products; a table of one row needs no gather."""
         if self.size == 1:
-            return masked_dot(weights.sum(-1, keepdim=True).to(logits.dtype) * self.values.to(logits.dtype), logits)
+            return one_row_dot(self.values[0].to(logits.dtype), logits, weights)
         return masked_dot(self.combine(index, weights).to(logits.dtype), logits)
 
 
@@ -116,7 +127,7 @@ class SparseTable:
     ids: Tensor  # (G, P) in [0, V)
     weights: Tensor  # (G, P)
     vocab_size: int | None
-    fixed: bool = False
+    mixed: bool = False
 
     @property
     def size(self) -> int:
@@ -140,7 +151,10 @@ class SparseTable:
         return widen(self.weights).sum(-1)[index]
 
     def dot(self, logits: Tensor, index: Tensor, weights: Tensor) -> Tensor:
-        """Inner products by gathering P logits a row."""
+        """Inner products by gathering P logits a row, or by a pass over them where all positions share one row."""
+        if self.size == 1:
+            row = logits.new_zeros(logits.shape[-1]).scatter_add(0, self.ids[0], self.weights[0].to(logits.dtype))
+            return one_row_dot(row, logits, weights)
         ids, slots = self.gather(index, weights)
         return masked_dot(slots.to(logits.dtype), logits.gather(-1, ids))
 
@@ -157,4 +171,4 @@ def uniform_table(
     for token in excluded:
         inside[:, token] = 0
     total = inside.sum(-1, keepdim=True).clamp_min(1)
-    return DenseTable.of(inside / total, fixed=True)
+    return DenseTable.of(inside / total)

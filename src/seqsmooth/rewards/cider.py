@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import zlib
+
 import torch
 from torch import Tensor, nn
 
@@ -102,4 +104,8 @@ class Cider(nn.Module):
 
     def signature(self) -> str:
         """Name the reward exactly."""
-        return f"cider:D|sigma:{self.sigma:.12g}|n:{self.order}|docs:{self.documents}"
+        total = 0
+        for name, buffer in self.named_buffers(recurse=False):
+            if name.startswith(("keys", "counts")):
+                total = zlib.crc32(buffer.cpu().numpy().tobytes(), total)
+        return f"cider:D|sigma:{self.sigma:.12g}|n:{self.order}|docs:{self.documents}|crc:{total:08x}"

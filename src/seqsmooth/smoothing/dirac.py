@@ -5,7 +5,6 @@ from __future__ import annotations
 import torch
 
 from seqsmooth.ops.soft_target import SoftTarget
-from seqsmooth.ops.tables import Table
 from seqsmooth.smoothing.token_law import TokenLaw
 
 
@@ -17,14 +16,7 @@ class Dirac(TokenLaw):
     def __init__(self) -> None:
         super().__init__(alpha=0.0)
 
-    def spread(
-        self,
-        target: SoftTarget,
-        *,
-        vocab_size: int | None,
-        generator: torch.Generator | None,
-        mixed: Table | None = None,
-    ) -> SoftTarget:
+    def spread(self, target: SoftTarget, *, vocab_size: int | None, generator: torch.Generator | None) -> SoftTarget:
         """The target as it is."""
         return target
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import math
+
 import torch
 from torch import Tensor
 from torch.nn import functional as F
@@ -11,8 +13,8 @@ from seqsmooth.ops.precision import finest
 from seqsmooth.ops.sampling import categorical, uniforms
 from seqsmooth.smoothing.pools import PoolName
 from seqsmooth.smoothing.records import Draws, Measure, Truth, stack_atoms
-from seqsmooth.smoothing.sequence_law import PooledLaw
-from seqsmooth.smoothing.specials import Specials
+from seqsmooth.smoothing.sequence_law import PooledLaw, Setting
+from seqsmooth.smoothing.specials import is_any
 
 
 class Edit(PooledLaw):
@@ -29,7 +31,8 @@ class Edit(PooledLaw):
         pool: where new words come from, as in `Hamming`.
         alpha: share of this law; the rest stays on the ground truth.
         samples: number of samples L.
-        max_insertions: most words inserted into one sequence, by default T; samples have T + max_insertions places.
+        max_insertions: most words inserted into a sequence, by default as many as it has. Samples have room for
+            T + max_insertions tokens, or for 2T.
     """
 
     name = "edit"
@@ -49,9 +52,9 @@ class Edit(PooledLaw):
         self.samples = checks.at_least("samples", samples, 1)
         self.max_insertions = None if max_insertions is None else checks.at_least("max_insertions", max_insertions, 0)
 
-    def prepare(self, specials: Specials, *, lazy: bool) -> Edit:
+    def prepare(self, setting: Setting) -> Edit:
         """Lengths change, so the ground truth's prefixes will not do."""
-        checks.must(not lazy, "lazy", "False with Edit: its samples have lengths of their own", lazy)
+        checks.must(not setting.lazy, "lazy", "False with Edit: its samples have lengths of their own", setting.lazy)
         return self
 
     def measure(self, truth: Truth, *, lazy: bool, generator: torch.Generator | None) -> Measure:
@@ -72,7 +75,7 @@ class Edit(PooledLaw):
 
         others, _, _ = pool.others(tokens)
         kept, replaced, deleted = 1.0, others.to(finest(tokens.device)), 1.0
-        cost = torch.exp(replaced.new_tensor(-1 / self.tau))
+        cost = math.exp(-1 / self.tau)
         total = kept + (replaced + deleted) * cost
         point = uniforms(tuple(tokens.shape), tokens, generator) * total
         replace = movable & (point < replaced * cost)
@@ -86,7 +89,8 @@ class Edit(PooledLaw):
         # Word i has key 4i + 2 and an insertion before it 4i. What is frozen stays behind the word before it, or last.
         rank = movable.long().cumsum(-1)
         number = rank[..., -1:]
-        fixed = torch.where(rank < number, 4 * rank - 1, 4 * number + 2)
+        start = (rank == 0) & is_any(tokens, () if truth.specials.bos is None else (truth.specials.bos,))
+        fixed = torch.where((rank < number) | start, 4 * rank - 1, 4 * number + 2)
         gone = 4 * (steps + extra) + 4
         present = truth.mask.unsqueeze(1) & ~delete
         key = torch.where(present, torch.where(movable, 4 * rank - 2, fixed), gone)
@@ -107,7 +111,7 @@ class Edit(PooledLaw):
         """Which of T + extra slots are insertions, and how many words stand before each slot.
 
         I insertions among W words can be laid out in C(W + I, I) ways, each filled in n^I ways: I is drawn from
-        C(W + I, I) (n exp(-1/tau))^I for I <= extra, then the layout uniformly.
+        C(W + I, I) (n exp(-1/tau))^I for I <= W, or for I <= `max_insertions`, then the layout uniformly.
         """
         batch, steps = truth.tokens.shape
         dtype = finest(truth.tokens.device)
@@ -116,6 +120,8 @@ class Edit(PooledLaw):
         layouts = torch.lgamma(words + number + 1) - torch.lgamma(words + 1) - torch.lgamma(number + 1)
         each = sizes.to(dtype).log() - 1 / self.tau  # (G,)
         weights = layouts + torch.where(number > 0, number * each.unsqueeze(-1), 0)
+        if self.max_insertions is None:
+            weights = weights.masked_fill(number > words, -torch.inf)
         drawn = categorical(weights.softmax(-1), count, generator) * truth.mask.any(-1, keepdim=True)
         drawn = drawn.unsqueeze(-1)  # (B, L, 1)
 
@@ -129,6 +135,6 @@ class Edit(PooledLaw):
 
     def options(self) -> dict[str, object]:
         """Temperature, pool, samples, mixing."""
-        longest = "T" if self.max_insertions is None else self.max_insertions
-        chosen: dict[str, object] = {"tau": self.tau, "pool": self.pool or "ids", "insertions": longest}
+        chosen: dict[str, object] = {"tau": self.tau, "pool": self.pool_ids if self.pool is None else self.pool}
+        chosen["insertions"] = "words" if self.max_insertions is None else self.max_insertions
         return chosen | {"samples": self.samples, "alpha": self.alpha}

@@ -16,6 +16,7 @@ class GroundTruth(SequenceLaw):
     """delta(y*): the sequence-level Dirac of maximum likelihood, Eq. 6."""
 
     name = "truth"
+    only_truth = True
 
     def __init__(self) -> None:
         super().__init__(alpha=0.0)

@@ -13,12 +13,11 @@ from seqsmooth.ops import checks
 from seqsmooth.ops.precision import finest
 from seqsmooth.ops.sampling import categorical, uniforms
 from seqsmooth.ops.soft_target import Rows, SoftTarget
-from seqsmooth.ops.tables import DenseTable, Table
+from seqsmooth.ops.tables import DenseTable
 from seqsmooth.smoothing.pools import Pool, PoolName, whole_vocabulary
 from seqsmooth.smoothing.records import Draws, Measure, Truth, stack_atoms
-from seqsmooth.smoothing.sequence_law import PooledLaw
+from seqsmooth.smoothing.sequence_law import PooledLaw, Setting
 from seqsmooth.smoothing.similarity import Similarity
-from seqsmooth.smoothing.specials import Specials
 from seqsmooth.smoothing.token_law import TokenLaw
 
 
@@ -36,8 +35,8 @@ class Hamming(PooledLaw):
     """r(y|y*) proportional to exp(-d(y, y*) / tau), d the number of changed positions: Eq. 8 with the Hamming reward.
 
     The law factorises: each position changes on its own with probability pi = sigmoid(ln m - 1 / tau), m being the
-    number of other tokens in its pool, and the new token is uniform over those. The number of changes is then binomial,
-    which is the p(d) of the paper's appendix (Eq. 25).
+    number of other tokens in its pool, and the new token is uniform over those. Where m is the same everywhere, the
+    number of changes is binomial, which is the p(d) of the paper's appendix (Eq. 25).
 
     Lazy, the expectation is exact: the target of a position is (1 - alpha pi) on its token and alpha pi spread over the
     others of the pool. With the whole vocabulary that is label smoothing: `F.cross_entropy(label_smoothing=e)` for
@@ -54,13 +53,14 @@ class Hamming(PooledLaw):
         alpha: share of this law; the rest stays on the ground truth.
         samples: number of samples L. None is the exact expectation when lazy, and one sample otherwise.
         substitutes: "uniform" over the pool, or a `Similarity`: new tokens are drawn from its law S(.|y*_t) of the
-            token they replace, among the others of the vocabulary.
+            token they replace, among the others of the vocabulary. Keeps a V x V table.
         integrate: not lazy, whether the token to predict is integrated out; if not, it is the sample's own.
     """
 
     name = "hamming"
     known_probability = True
     substitution: Tensor | None
+    background: Tensor | None
 
     def __init__(
         self,
@@ -83,6 +83,7 @@ class Hamming(PooledLaw):
         checks.flag("integrate", integrate)
         self.integrate = integrate
         self.register_buffer("substitution", None, persistent=False)
+        self.register_buffer("background", None, persistent=False)
         self.substitutes = _checked_substitutes(substitutes, self.pool)
 
     @property
@@ -90,19 +91,21 @@ class Hamming(PooledLaw):
         """V, where substitutes are drawn from a law that knows it."""
         return None if self.substitutes is None else self.substitutes.vocab_size
 
-    def prepare(self, specials: Specials, *, lazy: bool) -> Hamming:
-        """The same law with its substitution table, S without undrawn tokens and without its diagonal."""
-        if self.substitutes is None:
-            return self
-        law = Hamming(
-            self.tau, self.rate, "vocab", self.alpha, self.samples, self.substitutes, integrate=self.integrate
-        )
-        size = self.substitutes.vocab_size
-        prepared = self.substitutes.prepare(specials.ids("unsmoothed"))
-        table = prepared.rows(torch.arange(size, device=prepared.units.device)).fill_diagonal_(0)
-        for token in specials.ids("undrawn"):
-            table[:, token] = 0
-        law.substitution = table / table.sum(-1, keepdim=True).clamp_min(torch.finfo(table.dtype).tiny)
+    def prepare(self, setting: Setting) -> Hamming:
+        """The same law with its number of samples settled, and with the table that all its targets share, if any."""
+        law = self.twin()
+        undrawn = setting.specials.ids("undrawn")
+        if self.substitutes is not None:
+            law.substitution = _substitution(self.substitutes.prepare(setting.specials.ids("unsmoothed")), undrawn)
+        if setting.drawn:
+            return law
+        law.samples = self.samples if setting.lazy or self.samples is not None else 1
+        uses_table = law.samples is None or (self.integrate and not setting.lazy)
+        if uses_table and self.pool == "vocab" and setting.vocab_size is not None:
+            device = next((buffer.device for buffer in setting.token.buffers()), torch.device("cpu"))
+            table = law._shared_table() or whole_vocabulary(setting.vocab_size, undrawn, device).table
+            mixed = setting.token.mix(table)
+            law.background = None if mixed is None else mixed.values
         return law
 
     def measure(self, truth: Truth, *, lazy: bool, generator: torch.Generator | None) -> Measure:
@@ -124,17 +127,12 @@ class Hamming(PooledLaw):
         """Pi of each position: 0 where it is frozen or has no alternative."""
         return self._sites(truth).flip
 
-    def fixed_table(self, specials: Specials, vocab_size: int, device: torch.device) -> Table | None:
-        """The substitution table, or the background over the whole vocabulary."""
-        if self.substitution is not None:
-            return self._substitution_table()
-        return whole_vocabulary(vocab_size, specials.ids("undrawn"), device).table if self.pool == "vocab" else None
-
     def options(self) -> dict[str, object]:
         """Temperature or rate, pool, samples, mixing."""
         chosen: dict[str, object] = {"tau": self.tau} if self.tau is not None else {"rate": self.rate}
-        chosen["pool"] = self.pool or "ids"
-        chosen["samples"] = "exact" if self.samples is None else self.samples
+        chosen["pool"] = self.pool_ids if self.pool is None else self.pool
+        if self.samples is not None:
+            chosen["samples"] = self.samples
         if self.substitutes is not None:
             chosen["substitutes"] = self.substitutes
         if not self.integrate:
@@ -158,6 +156,7 @@ class Hamming(PooledLaw):
     def _draw(self, truth: Truth, sites: _Sites, count: int, generator: torch.Generator | None) -> Draws:
         tokens = truth.tokens.unsqueeze(1).expand(-1, count, -1)
         if self.substitution is None:
+            checks.must(self.substitutes is None, "Hamming", "prepared by an Objective before it draws", "not")
             new = sites.pool.draw_other(tokens, generator)
             log_share = -sites.others.log().unsqueeze(1)
         else:
@@ -173,13 +172,13 @@ class Hamming(PooledLaw):
 
     def _marginals(self, truth: Truth, sites: _Sites) -> tuple[Tensor, Rows]:
         """rho_t = own_t delta(y*_t) + rows: the law of one position, as (B, T) and rows of shape (B, T, 1)."""
+        table = self._shared_table() or sites.pool.table
         if self.substitution is not None:
-            index = truth.tokens.unsqueeze(-1)
-            return 1 - sites.flip, Rows(self._substitution_table(), index, sites.flip.unsqueeze(-1))
+            return 1 - sites.flip, Rows(table, truth.tokens.unsqueeze(-1), sites.flip.unsqueeze(-1))
         # The table covers the whole pool, so a token that is in it gives its share of the background back.
         background = torch.where(sites.inside, sites.flip + sites.flip / sites.others, sites.flip)
         groups = torch.arange(sites.pool.ids.shape[0], device=background.device).view(-1, 1, 1)
-        return 1 - background, Rows(sites.pool.table, groups.expand(*background.shape, 1), background.unsqueeze(-1))
+        return 1 - background, Rows(table, groups.expand(*background.shape, 1), background.unsqueeze(-1))
 
     def _expectation(self, truth: Truth, sites: _Sites) -> Measure:
         """The closed form: (1 - alpha) delta(y*) + alpha rho at each position, on the ground truth's prefix."""
@@ -207,9 +206,23 @@ class Hamming(PooledLaw):
         target = SoftTarget(ids, weights.unsqueeze(-1), (background,))
         return Measure(sampled.tokens, sampled.mask, sampled.weights, target, sampled.ess)
 
-    def _substitution_table(self) -> DenseTable:
-        assert self.substitution is not None
-        return DenseTable(self.substitution, self.substitution.sum(-1), fixed=True)
+    def _shared_table(self) -> DenseTable | None:
+        """The table of all targets: multiplied by the token law beforehand, or that of the substitutes, or none."""
+        if self.background is not None:
+            return DenseTable(self.background, self.background.sum(-1), mixed=True)
+        return None if self.substitution is None else DenseTable(self.substitution, self.substitution.sum(-1))
+
+
+def _substitution(law: Similarity, undrawn: tuple[int, ...]) -> Tensor:  # (V, V)
+    """S without its diagonal and without the undrawn tokens, each row of mass 1, or 0 where nothing is left."""
+    table = torch.empty(law.vocab_size, law.vocab_size, dtype=law.units.dtype, device=law.units.device)
+    for tokens in law.token_chunks():
+        rows = law.rows(tokens)
+        rows[torch.arange(len(tokens), device=rows.device), tokens] = 0
+        for token in undrawn:
+            rows[:, token] = 0
+        table[tokens] = rows / rows.sum(-1, keepdim=True).clamp_min(torch.finfo(rows.dtype).tiny)
+    return table
 
 
 def _checked_substitutes(substitutes: Literal["uniform"] | TokenLaw, pool: PoolName | None) -> Similarity | None:

@@ -1,16 +1,34 @@
-"""What sequence laws and token laws have in common: a share, and a name."""
+"""What sequence laws and token laws have in common: a share, a name, and tables that keep their precision."""
 
 from __future__ import annotations
 
+import copy
+import zlib
 from abc import ABC, abstractmethod
-from typing import ClassVar
+from collections.abc import Callable
+from typing import Any, ClassVar, Self
 
-from torch import nn
+import torch
+from torch import Tensor, nn
 
 from seqsmooth.ops import checks
 
 
-class Law(nn.Module, ABC):
+class Precise(nn.Module):
+    """A module whose tables move with `.to(device)` but are not rounded by `.half()` or `.to(torch.bfloat16)`.
+
+    A model that owns an objective may be converted to half precision; its targets must not be.
+    """
+
+    def _apply(self, fn: Callable[[Tensor], Tensor], recurse: bool = True) -> Self:
+        def moved(value: Tensor) -> Tensor:
+            result = fn(value)
+            return result if result.dtype == value.dtype else value.to(result.device)
+
+        return super()._apply(moved, recurse)  # type: ignore[no-untyped-call,no-any-return]
+
+
+class Law(Precise, ABC):
     """A way to smooth, of which a share `alpha` is taken; the rest stays where it was."""
 
     name: ClassVar[str]
@@ -36,12 +54,29 @@ class Law(nn.Module, ABC):
         """The choices, for `repr`."""
         return ", ".join(f"{name}={text(value)}" for name, value in self.options().items())
 
+    def twin(self) -> Self:
+        """The same law over again: it shares its tensors, and can be given others without this one noticing."""
+        other = copy.copy(self)
+        other._buffers = dict(self._buffers)
+        other._modules = dict(self._modules)
+        return other
+
 
 def text(value: object) -> str:
-    """A choice in words: short numbers, laws and rewards in brackets."""
-    if isinstance(value, float):
-        return f"{value:g}"
-    described = getattr(value, "signature", None)
+    """A choice in words: tensors by checksum, laws and rewards in brackets."""
+    if isinstance(value, Tensor):
+        return checksum(value)
+    described: Any = getattr(value, "signature", None)
     if callable(described):
         return f"({described()})"
     return str(getattr(value, "__name__", value))
+
+
+def checksum(*values: Tensor) -> str:
+    """Eight digits that tell tensors apart."""
+    total = 0
+    for value in values:
+        plain = value.detach().cpu()
+        wide = plain.double() if plain.is_floating_point() else plain.to(torch.int64)
+        total = zlib.crc32(wide.numpy().tobytes(), total)
+    return f"{total:08x}"

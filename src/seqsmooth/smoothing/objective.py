@@ -2,26 +2,28 @@
 
 from __future__ import annotations
 
+import itertools
+
 import torch
-from torch import Tensor, nn
+from torch import Tensor
 
 from seqsmooth.ops import checks
 from seqsmooth.ops.cross_entropy import Reduction, RowLosses, check_divisor, check_positions, divisor, row_losses
 from seqsmooth.ops.head import check_head, linear_row_losses
 from seqsmooth.ops.soft_target import IGNORED
-from seqsmooth.ops.tables import DenseTable, Table
 from seqsmooth.smoothing.dirac import Dirac
 from seqsmooth.smoothing.ground_truth import GroundTruth
-from seqsmooth.smoothing.law import Law
+from seqsmooth.smoothing.law import Law, Precise
 from seqsmooth.smoothing.records import Candidates, Loss, Truth
-from seqsmooth.smoothing.sequence_law import SequenceLaw
+from seqsmooth.smoothing.sequence_law import SequenceLaw, Setting
 from seqsmooth.smoothing.specials import Specials
-from seqsmooth.smoothing.teacher import Teacher
 from seqsmooth.smoothing.token_law import TokenLaw
 from seqsmooth.version import __version__
 
+_KEYS = itertools.count()
 
-class Objective(nn.Module):
+
+class Objective(Precise):
     """loss(x, y*) = sum_k w_k sum_t H(M(.|y^k_t), p(.|h_t)), H(q, p) = - sum_v q(v) ln p(v), less gamma H(p).
 
     Three independent choices: `sequence` gives the sequences y^k and their weights w_k, `token` the spread M around
@@ -35,7 +37,7 @@ class Objective(nn.Module):
         entropy: gamma, weight of the entropy of the model's own predictions, which is rewarded (Pereyra et al. 2017).
         specials: ids of special tokens; none by default.
         vocab_size: V, needed by `propose` only where nothing else tells it.
-        ignore_index: targets that are no positions, beside PAD.
+        ignore_index: a negative id that marks targets which are no positions, beside PAD.
 
     Examples:
         >>> import seqsmooth as ss
@@ -45,9 +47,6 @@ class Objective(nn.Module):
         >>> round(loss.total.item(), 4), int(loss.tokens)  # ln 5 a token
         (1.6094, 6)
     """
-
-    premixed: Tensor | None
-    premixed_masses: Tensor | None
 
     def __init__(
         self,
@@ -69,21 +68,23 @@ class Objective(nn.Module):
         checks.must(isinstance(token, TokenLaw), "token", "a token law, as Similarity", checks.described(token))
         checks.flag("lazy", lazy)
         checks.whole("ignore_index", ignore_index)
+        rule = "negative (a padding id of the vocabulary goes into `specials`, as Specials(pad=0))"
+        checks.must(ignore_index < 0, "ignore_index", rule, ignore_index)
         self.specials = Specials() if specials is None else specials
         checks.must(isinstance(self.specials, Specials), "specials", "a Specials", checks.described(specials))
-        if isinstance(token, Teacher) and not isinstance(sequence, GroundTruth):
-            checks.must(lazy, "lazy", "True with Teacher, which knows the ground truth's prefix only", lazy)
+        if token.true_prefix_only and not sequence.only_truth:
+            rule = f"True with {type(token).__name__}, which knows the ground truth's prefix only"
+            checks.must(lazy, "lazy", rule, lazy)
         self.lazy = lazy
         self.entropy = checks.non_negative("entropy", entropy)
         self.ignore_index = ignore_index
         self.vocab_size = _agreed_vocab_size(vocab_size, sequence, token)
         if self.vocab_size is not None:
             self.specials.check(self.vocab_size)
-        self.sequence = sequence.prepare(self.specials, lazy=lazy)
-        self.token = token.prepare(self.specials.ids("unsmoothed"))
-        mixed = self._mixed_beforehand()
-        self.register_buffer("premixed", None if mixed is None else mixed.values, persistent=False)
-        self.register_buffer("premixed_masses", None if mixed is None else mixed.masses, persistent=False)
+        self.key = next(_KEYS)
+        prepared = token.prepare(self.specials.ids("unsmoothed"))
+        self.sequence = sequence.prepare(Setting(self.specials, lazy, self.vocab_size, prepared))
+        self.token = prepared
 
     @torch.no_grad()
     def propose(
@@ -115,7 +116,7 @@ class Objective(nn.Module):
         """The loss of decoded candidates.
 
         Args:
-            logits: the model's scores for `candidates.inputs`.
+            logits: the model's scores after reading `candidates.inputs`.
             candidates: from `propose`; or plain targets, where lazy and no references are needed.
             generator: source of the samples when `candidates` are plain targets.
             reduction: "mean" over the ground-truth tokens of the batch, "sum", or "none": one number a position (B, T).
@@ -173,7 +174,9 @@ class Objective(nn.Module):
             f"seq:({self.sequence.signature()})",
             f"tok:({self.token.signature()})",
             f"lazy:{'yes' if self.lazy else 'no'}",
-            *([f"entropy:{self.entropy:g}"] if self.entropy else []),
+            *([f"entropy:{self.entropy}"] if self.entropy else []),
+            *([f"V:{self.vocab_size}"] if self.vocab_size is not None else []),
+            *([f"ignore:{self.ignore_index}"] if self.ignore_index != IGNORED else []),
             f"specials:({self.specials})",
             f"version:{__version__}",
         ]
@@ -204,21 +207,20 @@ class Objective(nn.Module):
             references = references.long()
         truth = self._truth(targets.long(), references, vocab_size)
         measure = self.sequence.measure(truth, lazy=self.lazy, generator=generator)
-        mixed = None
-        if self.premixed is not None and self.premixed_masses is not None:
-            mixed = DenseTable(self.premixed, self.premixed_masses)
-        target = self.token.spread(measure.target, vocab_size=vocab_size, generator=generator, mixed=mixed)
+        target = self.token.spread(measure.target, vocab_size=vocab_size, generator=generator)
         steps = targets.shape[1]
         labels = torch.full_like(measure.tokens, IGNORED)
         labels[:, 0, :steps] = torch.where(truth.mask, truth.tokens, IGNORED)
         return Candidates(
-            inputs=torch.where(measure.mask, measure.tokens, self.specials.filler),
+            sequences=torch.where(measure.mask, measure.tokens, self.specials.filler),
             mask=measure.mask,
             weights=measure.weights,
             target=target.where(measure.mask),
             labels=labels,
-            tokens=truth.mask.sum(),
+            count=truth.mask.sum(),
             ess=measure.ess,
+            bos=self.specials.bos,
+            maker=self.key,
         )
 
     def _truth(self, targets: Tensor, references: Tensor | None, vocab_size: int | None) -> Truth:
@@ -230,16 +232,21 @@ class Objective(nn.Module):
             checks.ids_below("targets", targets, vocab_size, where=mask)
             if references is not None:
                 checks.ids_below("references", references, vocab_size, where=references >= 0)
+        if not self.lazy and checks.visible(mask):
+            whole = not bool((~mask[:, :-1] & mask[:, 1:]).any())
+            checks.must(whole, "targets", "free of ignored positions before real ones when lazy is False", "not")
         return Truth(torch.where(mask, targets, self.specials.filler), mask, references, self.specials, vocab_size)
 
     def _ready(self, candidates: Candidates | Tensor, generator: torch.Generator | None, vocab_size: int) -> Candidates:
         """Candidates as they are; plain targets proposed on the spot."""
         if isinstance(candidates, Candidates):
+            ours = candidates.maker == self.key
+            checks.must(ours, "candidates", "from this objective's `propose`", "from another's")
             return candidates
         checks.must(
             isinstance(candidates, Tensor), "candidates", "from `propose`, or targets", checks.described(candidates)
         )
-        single = self.lazy or isinstance(self.sequence, GroundTruth)
+        single = self.lazy or self.sequence.only_truth
         checks.must(
             single, "candidates", "from `propose` when lazy is False, so that samples are decoded", "plain targets"
         )
@@ -249,28 +256,19 @@ class Objective(nn.Module):
     def _entropy_weights(self, candidates: Candidates) -> Tensor | None:
         if self.entropy == 0:
             return None
-        return (self.entropy * candidates.weights).unsqueeze(-1).expand_as(candidates.inputs).flatten()
+        return (self.entropy * candidates.weights).unsqueeze(-1).expand_as(candidates.sequences).flatten()
 
     def _reduce(
         self, losses: RowLosses, candidates: Candidates, reduction: Reduction, num_items: Tensor | float | None
     ) -> Loss:
         check_divisor(reduction, num_items)
-        total, nll = (part.view_as(candidates.inputs).sum(1) for part in losses)
+        total, nll = (part.view_as(candidates.sequences).sum(1) for part in losses)
         if reduction != "none":
             total, nll = total.sum(), nll.sum()
         if reduction == "mean":
-            items = divisor(candidates.tokens, num_items)
+            items = divisor(candidates.count, num_items)
             total, nll = total / items, nll / items
-        return Loss(total, nll, candidates.tokens, candidates.ess)
-
-    def _mixed_beforehand(self) -> DenseTable | None:
-        """The token law's image of the table that every lazy target uses, where it costs more than a step."""
-        if self.vocab_size is None:
-            return None
-        device = next((buffer.device for buffer in self.buffers()), torch.device("cpu"))
-        fixed = self.sequence.fixed_table(self.specials, self.vocab_size, device)
-        mixed: Table | None = None if fixed is None else self.token.mix(fixed)
-        return mixed if isinstance(mixed, DenseTable) else None
+        return Loss(total, nll, candidates.count, candidates.ess)
 
     def _check_device(self, name: str, value: Tensor) -> None:
         for buffer in self.buffers():

@@ -56,17 +56,27 @@ class Measure:
 class Candidates:
     """What to decode, and what the decoder should then predict.
 
-    `inputs` are whole target sequences, y_1 .. y_T: a decoder that predicts y_t from y_<t shifts them itself, or takes
-    `shifted(bos)`.
+    `sequences` are whole target sequences, y_1 .. y_T; `inputs` are what a decoder that predicts y_t from y_<t reads.
     """
 
-    inputs: Tensor  # (B, K', T) int64; K' = 1 when lazy
+    sequences: Tensor  # (B, K', T) int64; K' = 1 when lazy
     mask: Tensor  # (B, K', T) bool
     weights: Tensor  # (B, K')
     target: SoftTarget  # of shape (B, K', T)
     labels: Tensor  # (B, K', T) the ground truth on its own prefix, -100 elsewhere: for the plain NLL
-    tokens: Tensor  # () number of ground-truth positions
+    count: Tensor  # () number of ground-truth positions
     ess: Tensor  # ()
+    bos: int | None
+    maker: int
+    """Which objective these are for."""
+
+    @property
+    def inputs(self) -> Tensor:  # (B, K', T)
+        """Decoder inputs for teacher forcing, `shifted` by the BOS of the objective's specials."""
+        rule = "given for `inputs` (or take `shifted(start)` with the token your decoder starts from)"
+        checks.must(self.bos is not None, "specials.bos", rule, None)
+        assert self.bos is not None
+        return self.shifted(self.bos)
 
     def shifted(
         self,
@@ -74,7 +84,7 @@ class Candidates:
     ) -> Tensor:  # (B, K', T)
         """Decoder inputs for teacher forcing: BOS, y_1 .. y_{T-1}."""
         checks.at_least("bos", bos, 0)
-        return torch.cat([torch.full_like(self.inputs[..., :1], bos), self.inputs[..., :-1]], -1)
+        return torch.cat([torch.full_like(self.sequences[..., :1], bos), self.sequences[..., :-1]], -1)
 
 
 @dataclass(frozen=True, eq=False)
@@ -82,13 +92,13 @@ class Loss:
     """The result of an objective."""
 
     total: Tensor
-    """What to minimise: a scalar, or (B, T) with `reduction="none"`."""
+    """What to minimise: a scalar, or with `reduction="none"` one number a position of the decoded sequences."""
     nll: Tensor
     """The unsmoothed negative log-likelihood of the ground truth, reduced alike, without gradient."""
     tokens: Tensor
     """() number of ground-truth positions in this call."""
     ess: Tensor
-    """() mean effective sample size 1 / sum(w^2) of the samples; infinite where the expectation is exact."""
+    """() effective number of samples of an item, (sum w)^2 / sum w^2, on average; infinite where nothing is sampled."""
 
 
 def stack_atoms(

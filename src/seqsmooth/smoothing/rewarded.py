@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import replace
 from typing import Literal, Protocol
 
 import torch
@@ -11,8 +12,8 @@ from torch import Tensor
 from seqsmooth.ops import checks
 from seqsmooth.ops.precision import finest
 from seqsmooth.smoothing.records import Draws, Measure, Truth, stack_atoms
-from seqsmooth.smoothing.sequence_law import SequenceLaw
-from seqsmooth.smoothing.specials import Specials, is_any
+from seqsmooth.smoothing.sequence_law import SequenceLaw, Setting
+from seqsmooth.smoothing.specials import is_any
 
 Weighting = Literal["tilted", "literal", "batch"]
 WEIGHTINGS: tuple[Weighting, ...] = ("tilted", "literal", "batch")
@@ -29,7 +30,7 @@ class Proposal(Protocol):
         """`count` samples of each sequence."""
         ...
 
-    def prepare(self, specials: Specials, *, lazy: bool) -> Proposal:
+    def prepare(self, setting: Setting) -> Proposal:
         """The law with what can be computed once."""
         ...
 
@@ -48,10 +49,10 @@ class Rewarded(SequenceLaw):
       every sequence that q reaches. Nearly all of those are junk, so at the authors' temperatures one sample takes
       nearly all the weight.
     - "batch": w = exp(R / tau) over its mean in the batch, which is what the authors' code does with one sample. It
-      weighs sentences against each other.
+      weighs sentences against each other, so micro-batches are not a batch.
 
     Args:
-        reward: any callable from candidates (B, L, T) and references (B, R, S), ids without special tokens and
+        reward: any callable from candidates (B, L, T) and references (B, R, S), ids without PAD, BOS and EOS and
             right-padded with negative numbers, to scores (B, L). See `seqsmooth.rewards`.
         proposal: where the samples come from.
         tau: temperature of the reward.
@@ -81,6 +82,10 @@ class Rewarded(SequenceLaw):
         rule = "a law with `draw`, such as Hamming(tau=0.3)"
         checks.must(drawable, "proposal", rule, checks.described(proposal))
         checks.must(proposal.alpha == 1, "proposal.alpha", "left at 1 (the share goes to Rewarded)", proposal.alpha)
+        for unused in ("samples", "integrate"):
+            given = getattr(proposal, unused, None)
+            rule = "left out (Rewarded says how many are drawn, and predicts what was drawn)"
+            checks.must(given in (None, True), f"proposal.{unused}", rule, given)
         checks.one_of("weights", weights, WEIGHTINGS)
         checks.one_of("against", against, ("references", "target"))
         self.tau = checks.positive("tau", tau)
@@ -106,20 +111,11 @@ class Rewarded(SequenceLaw):
         known: int | None = getattr(self.proposal, "vocab_size", None)
         return known
 
-    def prepare(self, specials: Specials, *, lazy: bool) -> Rewarded:
-        """The same law with its proposal prepared."""
-        proposal = self.proposal.prepare(specials, lazy=lazy)
-        if proposal is self.proposal:
-            return self
-        return Rewarded(
-            self.reward,
-            proposal,
-            self.tau,
-            self.samples,
-            self.alpha,
-            weights=self.weights,
-            against=self.against,
-        )
+    def prepare(self, setting: Setting) -> Rewarded:
+        """The same law with its proposal prepared, as one that draws."""
+        law = self.twin()
+        law.proposal = self.proposal.prepare(replace(setting, drawn=True))
+        return law
 
     def measure(self, truth: Truth, *, lazy: bool, generator: torch.Generator | None) -> Measure:
         """Draw, score, weigh."""
@@ -172,7 +168,7 @@ def importance_weights(
     kind: Weighting,
     real: Tensor,  # (B,) bool, items with any position
 ) -> tuple[Tensor, Tensor]:  # (B, L), ()
-    """Weights of the samples, Eq. 11, and their effective sample size (sum w)^2 / sum w^2."""
+    """Weights of the samples, Eq. 11, and their effective number (sum w)^2 / sum w^2 for an item, on average."""
     # The best score is taken off before dividing, so that no temperature overflows; softmax does not mind.
     best = scores.amax() if kind == "batch" and scores.numel() else scores.amax(-1, keepdim=True)
     logits = (scores - best) / tau
@@ -181,7 +177,7 @@ def importance_weights(
     if kind == "batch":
         logits = logits.masked_fill(~real.unsqueeze(-1), -torch.inf)
         shares = logits.flatten().softmax(0).nan_to_num(0.0)
-        ess = 1 / shares.square().sum()
+        ess = 1 / shares.square().sum() / real.sum()
         return (shares * real.sum()).view(logits.shape), ess
     if kind == "literal":
         assert draws.log_prob is not None

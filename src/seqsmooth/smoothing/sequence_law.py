@@ -3,15 +3,29 @@
 from __future__ import annotations
 
 from abc import abstractmethod
+from dataclasses import dataclass
+from typing import ClassVar
 
 import torch
 from torch import Tensor
 
-from seqsmooth.ops.tables import Table
 from seqsmooth.smoothing.law import Law
 from seqsmooth.smoothing.pools import Pool, PoolName, build_pool, check_pool
 from seqsmooth.smoothing.records import Measure, Truth
 from seqsmooth.smoothing.specials import Specials
+from seqsmooth.smoothing.token_law import TokenLaw
+
+
+@dataclass(frozen=True, eq=False)
+class Setting:
+    """What an objective tells its sequence law beforehand."""
+
+    specials: Specials
+    lazy: bool
+    vocab_size: int | None
+    token: TokenLaw
+    drawn: bool = False
+    """Whether the law is a proposal: drawn from, and nothing else."""
 
 
 class SequenceLaw(Law):
@@ -20,17 +34,16 @@ class SequenceLaw(Law):
     In the paper's words (Eq. 15), alpha * l_Seq + (1 - alpha) * l_MLE.
     """
 
+    only_truth: ClassVar[bool] = False
+    """Whether the ground truth is the only sequence, so that its prefix is all there is."""
+
     @abstractmethod
     def measure(self, truth: Truth, *, lazy: bool, generator: torch.Generator | None) -> Measure:
         """The measure for a batch, over the ground truth's prefix (`lazy`) or over each atom's own."""
 
-    def prepare(self, specials: Specials, *, lazy: bool) -> SequenceLaw:
+    def prepare(self, setting: Setting) -> SequenceLaw:
         """This law with what can be computed once; refuses what cannot be."""
         return self
-
-    def fixed_table(self, specials: Specials, vocab_size: int, device: torch.device) -> Table | None:
-        """The table that this law's targets use at every step, if there is one."""
-        return None
 
 
 class PooledLaw(SequenceLaw):

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import zlib
 from collections.abc import Sequence
 from typing import Literal
 
@@ -12,9 +11,10 @@ from torch import Tensor
 from seqsmooth.ops import checks
 from seqsmooth.ops.precision import widen
 from seqsmooth.ops.sampling import categorical
-from seqsmooth.ops.similarity import SimilarityTable
+from seqsmooth.ops.similarity import ROW_ELEMENTS, SimilarityTable
 from seqsmooth.ops.soft_target import Rows, SoftTarget
 from seqsmooth.ops.tables import DenseTable, SparseTable, Table
+from seqsmooth.smoothing.law import checksum
 from seqsmooth.smoothing.token_law import TokenLaw
 from seqsmooth.smoothing.uniform import thinned
 
@@ -36,7 +36,7 @@ class Similarity(TokenLaw):
 
     Args:
         embeddings: one vector a token.
-        tau: temperature; to 0 it gives `Dirac`, to infinity `Uniform`.
+        tau: temperature. To infinity it gives `Uniform`; to 0, `Dirac` if `beta` is 0 and no two vectors are parallel.
         beta: weight of the frequency term, in the units of the cosine.
         counts: how often each token occurs, needed where `beta` > 0.
         alpha: the share of each token's mass that is spread.
@@ -109,21 +109,10 @@ class Similarity(TokenLaw):
 
     def prepare(self, unsmoothed: tuple[int, ...] = ()) -> Similarity:
         """The same law without mass for the given ids, its table built."""
-        missing = ~self.known
+        law = self.twin()
+        law.known = self.known.clone()
         for token in unsmoothed:
-            missing[token] = True
-        law = Similarity(
-            self.units,
-            self.tau,
-            self.beta,
-            self.counts,
-            self.alpha,
-            missing=missing,
-            mode=self.mode,
-            k=self.k,
-            tail=self.tail,
-            stored=self.stored,
-        )
+            law.known[token] = False
         law.table, law.neighbours, law.masses = law._built()
         return law
 
@@ -145,27 +134,19 @@ class Similarity(TokenLaw):
         ones = torch.ones_like(index, dtype=self.units.dtype)
         return self._table().combine(index, ones).reshape(*tokens.shape, self.vocab_size)
 
-    def spread(
-        self,
-        target: SoftTarget,
-        *,
-        vocab_size: int | None,
-        generator: torch.Generator | None,
-        mixed: Table | None = None,
-    ) -> SoftTarget:
+    def spread(self, target: SoftTarget, *, vocab_size: int | None, generator: torch.Generator | None) -> SoftTarget:
         """A row of S for each slot; rows of other tables are multiplied by M."""
-        rows = tuple(self._through(row, mixed) for row in target.rows)
+        rows = tuple(self._through(row) for row in target.rows)
         kept = thinned(SoftTarget(target.ids, target.weights), 1 - self.alpha)
         if self.mode != "sampled":
             own = Rows(self._table(), target.ids, self.alpha * target.weights)
             return SoftTarget(kept.ids, kept.weights, (own, *rows))
         assert self.k is not None
-        probabilities = self._table().combine(target.ids.reshape(-1, 1), target.weights.new_ones(target.ids.numel(), 1))
-        drawn = categorical(probabilities, self.k, generator).view(*target.ids.shape, self.k).flatten(-2)
+        drawn = self._draw(target.ids.reshape(-1), self.k, generator).view(*target.ids.shape, self.k).flatten(-2)
         weights = (self.alpha / self.k * target.weights).repeat_interleave(self.k, -1)
         return SoftTarget(torch.cat([kept.ids, drawn], -1), torch.cat([kept.weights, weights], -1), rows)
 
-    def mix(self, table: Table) -> Table:
+    def mix(self, table: Table) -> DenseTable:
         """The rows of a table times M, in full: its mass is then dense anyway."""
         with torch.autocast(self.units.device.type, enabled=False):
             return self._mix(table)
@@ -180,15 +161,16 @@ class Similarity(TokenLaw):
             assert isinstance(table, DenseTable)
             unmixed = table.values
             mixed = torch.zeros_like(unmixed, dtype=self.units.dtype)
-            for tokens in self._token_chunks():
+            for tokens in self.token_chunks():
                 rows = own.combine(tokens.unsqueeze(-1), self.units.new_ones(len(tokens), 1))
                 mixed = mixed + unmixed[:, tokens].to(rows.dtype) @ rows
-        return DenseTable.of((1 - self.alpha) * unmixed.to(mixed.dtype) + self.alpha * mixed)
+        values = (1 - self.alpha) * unmixed.to(mixed.dtype) + self.alpha * mixed
+        return DenseTable(values, values.sum(-1), mixed=True)
 
     def options(self) -> dict[str, object]:
         """The law and a checksum of its embeddings."""
-        checksum = zlib.crc32(self.units.detach().cpu().float().numpy().tobytes())
-        chosen: dict[str, object] = {"V": self.vocab_size, "D": self.units.shape[1], "crc": f"{checksum:08x}"}
+        held = (self.units, self.known) if self.counts is None else (self.units, self.known, self.counts)
+        chosen: dict[str, object] = {"V": self.vocab_size, "D": self.units.shape[1], "crc": checksum(*held)}
         chosen["tau"] = self.tau
         if self.beta > 0:
             chosen["beta"] = self.beta
@@ -203,9 +185,23 @@ class Similarity(TokenLaw):
         lost = f", drops {float(self.dropped.mean()):.1%} of the mass" if self.mode == "top-k" else ""
         return super().extra_repr() + lost
 
-    def _through(self, row: Rows, mixed: Table | None) -> Rows:
-        table = mixed if row.table.fixed and mixed is not None else self.mix(row.table)
-        return Rows(table, row.index, row.weights)
+    def _through(self, row: Rows) -> Rows:
+        return row if row.table.mixed else Rows(self.mix(row.table), row.index, row.weights)
+
+    def _draw(
+        self,
+        tokens: Tensor,  # (n,)
+        count: int,
+        generator: torch.Generator | None,
+    ) -> Tensor:  # (n, count)
+        """Draws from the rows of tokens, which are never all in memory."""
+        at_once = max(1, ROW_ELEMENTS // self.vocab_size)
+        table, drawn = self._table(), [tokens.new_empty(0, count)]
+        for start in range(0, tokens.shape[0], at_once):
+            part = tokens[start : start + at_once].unsqueeze(-1)
+            rows = table.combine(part, torch.ones_like(part, dtype=self.units.dtype))
+            drawn.append(categorical(rows, count, generator))
+        return torch.cat(drawn)
 
     def _table(self) -> DenseTable | SparseTable | SimilarityTable:
         if self.neighbours is not None:
@@ -219,7 +215,7 @@ class Similarity(TokenLaw):
     def _built(self) -> tuple[Tensor | None, Tensor | None, Tensor | None]:
         """What is kept between steps: (table, neighbours, masses)."""
         computed = SimilarityTable(self.units, self.known, self.tau, self.beta, self.counts)
-        parts = self._token_chunks()
+        parts = self.token_chunks()
         if self.mode == "top-k":
             assert self.k is not None
             best = [computed.rows(part).topk(self.k, -1) for part in parts]
@@ -234,7 +230,8 @@ class Similarity(TokenLaw):
         table = torch.cat([computed.rows(part) for part in parts])
         return table, None, table.sum(-1)
 
-    def _token_chunks(self) -> list[Tensor]:
+    def token_chunks(self) -> list[Tensor]:
+        """All tokens, a thousand at a time."""
         tokens = torch.arange(self.vocab_size, device=self.units.device)
         return [tokens[start : start + CHUNK_ROWS] for start in range(0, self.vocab_size, CHUNK_ROWS)]
 

@@ -18,8 +18,8 @@ NAMES: tuple[Name, ...] = ("pad", "bos", "eos", "unk")
 class Specials:
     """The ids of the special tokens. None at all by default: then every id is an ordinary token.
 
-    PAD is no position: like `ignore_index`, it contributes nothing. The three rules below say what happens to the
-    others, by name; each can be overridden.
+    PAD is no position: like `ignore_index`, it contributes nothing, so it must be an id of its own. The three rules
+    below say what happens to the others, by name; each can be overridden.
 
     Args:
         pad: id of the padding.
@@ -49,6 +49,9 @@ class Specials:
         for name in NAMES:
             if (token := getattr(self, name)) is not None:
                 object.__setattr__(self, name, checks.at_least(name, token, 0))
+            same = self.pad is not None and name != "pad" and token == self.pad
+            rule = f"another id than `pad`, which is no position (pad targets with ignore_index instead of {token})"
+            checks.must(not same, name, rule, token)
         for rule in ("frozen", "undrawn", "unsmoothed"):
             names = getattr(self, rule)
             checks.must(isinstance(names, (tuple, list)), rule, "a tuple of names", repr(names))
@@ -57,9 +60,11 @@ class Specials:
             object.__setattr__(self, rule, tuple(names))
 
     def ids(self, rule: Literal["frozen", "undrawn", "unsmoothed"]) -> tuple[int, ...]:
-        """The distinct ids a rule names, ascending."""
-        named = {getattr(self, name) for name in getattr(self, rule)}
-        return tuple(sorted(token for token in named if token is not None))
+        """The distinct ids a rule names, ascending; an id of two names only if the rule names both."""
+        listed = getattr(self, rule)
+        named = {getattr(self, name) for name in listed}
+        spared = {getattr(self, name) for name in NAMES if name not in listed}
+        return tuple(sorted(token for token in named - spared if token is not None))
 
     @property
     def filler(self) -> int:

@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import math
+
 import torch
 from torch import Tensor
 
 from seqsmooth.ops import checks
 from seqsmooth.ops.soft_target import TAILS, Rows, SoftTarget, Tail
-from seqsmooth.ops.tables import Table
+from seqsmooth.smoothing.law import checksum
+from seqsmooth.smoothing.specials import is_any
 from seqsmooth.smoothing.token_law import TokenLaw
 from seqsmooth.smoothing.uniform import thinned
 
@@ -17,7 +20,8 @@ class Teacher(TokenLaw):
 
     With `GroundTruth` and alpha = 1 the loss is top-k forward KL up to the teacher's entropy, which is constant. The
     teacher belongs to a batch, so the objective is made anew for each one; that costs microseconds. Its distributions
-    are those of the ground truth's prefix: sampled sequences need `lazy=True`.
+    are those of the ground truth's prefix: sampled sequences need `lazy=True`. A position for which the store has
+    nothing keeps its own target.
 
     Args:
         ids: the teacher's best tokens at each position.
@@ -27,6 +31,7 @@ class Teacher(TokenLaw):
     """
 
     name = "teacher"
+    true_prefix_only = True
     ids: Tensor
     logprobs: Tensor
 
@@ -41,20 +46,21 @@ class Teacher(TokenLaw):
         super().__init__(alpha)
         checks.shape("ids", ids, None, None, None, letters="(B, T, K)")
         self.tail: Tail = tail
+        self.excluded: tuple[int, ...] = ()
         checks.one_of("tail", tail, TAILS)
         SoftTarget.from_topk(ids, logprobs)  # which checks them, now rather than at the first step
         self.register_buffer("ids", ids, persistent=False)
         self.register_buffer("logprobs", logprobs, persistent=False)
 
-    def spread(
-        self,
-        target: SoftTarget,
-        *,
-        vocab_size: int | None,
-        generator: torch.Generator | None,
-        mixed: Table | None = None,
-    ) -> SoftTarget:
-        """A share of the target, and the teacher's slots at each of its positions."""
+    def prepare(self, unsmoothed: tuple[int, ...]) -> Teacher:
+        """The same without mass for the given ids: as if the store did not list them."""
+        law = self.twin()
+        law.logprobs = self.logprobs.masked_fill(is_any(self.ids, unsmoothed), -math.inf)
+        law.excluded = unsmoothed
+        return law
+
+    def spread(self, target: SoftTarget, *, vocab_size: int | None, generator: torch.Generator | None) -> SoftTarget:
+        """A share of the target, and the teacher's slots at each of its positions; where it has none, the target."""
         batch, _, steps = target.shape
         checks.must(
             (batch, steps) == self.ids.shape[:2],
@@ -62,17 +68,22 @@ class Teacher(TokenLaw):
             f"of shape (B, T) = {tuple(self.ids.shape[:2])}, as the teacher's `ids`",
             (batch, steps),
         )
-        teacher = SoftTarget.from_topk(self.ids, self.logprobs, tail=self.tail, vocab_size=vocab_size)
-        mass = self.alpha * target.settle().mass().unsqueeze(-1)  # (B, 1, T, 1)
+        teacher = SoftTarget.from_topk(
+            self.ids, self.logprobs, tail=self.tail, vocab_size=vocab_size, excluded=self.excluded
+        )
+        mass = target.settle().mass().unsqueeze(-1)  # (B, 1, T, 1)
+        listed = (self.logprobs > -math.inf).any(-1)[:, None, :, None]
+        share = self.alpha * listed.to(mass.dtype)
         rows = tuple(
-            Rows(row.table, row.index.unsqueeze(1), mass * row.weights.unsqueeze(1).to(mass.dtype))
+            Rows(row.table, row.index.unsqueeze(1), share * mass * row.weights.unsqueeze(1).to(mass.dtype))
             for row in teacher.rows
         )
-        rest = thinned(target, 1 - self.alpha, *rows)
+        rest = thinned(target, 1 - share, *rows)
         ids = torch.cat([rest.ids, teacher.ids.unsqueeze(1)], -1)
-        weights = torch.cat([rest.weights, mass * teacher.weights.unsqueeze(1).to(mass.dtype)], -1)
+        weights = torch.cat([rest.weights, share * mass * teacher.weights.unsqueeze(1).to(mass.dtype)], -1)
         return SoftTarget(ids, weights, rest.rows)
 
     def options(self) -> dict[str, object]:
         """The kind of store."""
-        return {"k": self.ids.shape[-1], "tail": self.tail, "alpha": self.alpha}
+        store = checksum(self.ids, self.logprobs)
+        return {"k": self.ids.shape[-1], "crc": store, "tail": self.tail, "alpha": self.alpha}

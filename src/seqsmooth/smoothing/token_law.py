@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from abc import abstractmethod
+from typing import ClassVar
 
 import torch
 
 from seqsmooth.ops.soft_target import SoftTarget
-from seqsmooth.ops.tables import Table
+from seqsmooth.ops.tables import DenseTable, Table
 from seqsmooth.smoothing.law import Law
 
 
@@ -19,18 +20,14 @@ class TokenLaw(Law):
     need no code of their own.
     """
 
-    @abstractmethod
-    def spread(
-        self,
-        target: SoftTarget,
-        *,
-        vocab_size: int | None,
-        generator: torch.Generator | None,
-        mixed: Table | None = None,
-    ) -> SoftTarget:
-        """The target q M; `mixed` is what `mix` made of the target's fixed table beforehand."""
+    true_prefix_only: ClassVar[bool] = False
+    """Whether the law is known on the ground truth's prefix alone."""
 
-    def mix(self, table: Table) -> Table | None:
+    @abstractmethod
+    def spread(self, target: SoftTarget, *, vocab_size: int | None, generator: torch.Generator | None) -> SoftTarget:
+        """The target q M. Rows of tables that are `mixed` have been multiplied by M before and stay."""
+
+    def mix(self, table: Table) -> DenseTable | None:
         """A table's rows times M, where that is worth keeping between steps."""
         return None
 

@@ -5,10 +5,11 @@ from __future__ import annotations
 import dataclasses
 
 import torch
+from torch import Tensor
 
 from seqsmooth.ops import checks
 from seqsmooth.ops.soft_target import Rows, SoftTarget
-from seqsmooth.ops.tables import Table, uniform_table
+from seqsmooth.ops.tables import uniform_table
 from seqsmooth.smoothing.pools import VOCAB_SIZE_RULE
 from seqsmooth.smoothing.token_law import TokenLaw
 
@@ -30,21 +31,16 @@ class Uniform(TokenLaw):
 
     def prepare(self, unsmoothed: tuple[int, ...]) -> Uniform:
         """The same without mass for the given ids."""
-        law = Uniform(self.alpha)
+        law = self.twin()
         law.excluded = unsmoothed
         return law
 
-    def spread(
-        self,
-        target: SoftTarget,
-        *,
-        vocab_size: int | None,
-        generator: torch.Generator | None,
-        mixed: Table | None = None,
-    ) -> SoftTarget:
+    def spread(self, target: SoftTarget, *, vocab_size: int | None, generator: torch.Generator | None) -> SoftTarget:
         """All rows of S are the same, so only the total mass of each position counts."""
         checks.must(vocab_size is not None, "vocab_size", VOCAB_SIZE_RULE, None)
         assert vocab_size is not None
+        rest = vocab_size - len(self.excluded)
+        checks.must(rest >= 1, "vocab_size", "more than the special tokens that get no mass", vocab_size)
         mass = target.settle().mass().unsqueeze(-1)
         table = uniform_table(vocab_size, self.excluded, dtype=mass.dtype, device=mass.device)
         index = torch.zeros_like(mass, dtype=torch.long)
@@ -55,7 +51,7 @@ class Uniform(TokenLaw):
         return {"alpha": self.alpha}
 
 
-def thinned(target: SoftTarget, share: float, *more: Rows) -> SoftTarget:
+def thinned(target: SoftTarget, share: float | Tensor, *more: Rows) -> SoftTarget:
     """A share of a target's mass, and more rows beside it."""
     rows = tuple(dataclasses.replace(row, weights=share * row.weights) for row in target.rows)
     return SoftTarget(target.ids, share * target.weights, (*rows, *more))
