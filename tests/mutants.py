@@ -138,10 +138,8 @@ def main() -> int:
     chosen = random.Random(options.seed).sample(mutants, min(options.count, len(mutants)))
     tests = [
         "tests/ops",
-        *(
-            f"tests/smoothing/test_{name}.py"
-            for name in ("errors", "objective", "enumeration", "identities", "samplers")
-        ),
+        "tests/mistakes",
+        *(f"tests/smoothing/test_{name}.py" for name in ("objective", "enumeration", "identities", "samplers")),
         *(["tests/rewards", "--ignore=tests/rewards/test_coco.py"] if "rewards" in options.rooms else []),
     ]
     if not survives(chosen[0][0], -1, tests, 10 * options.seconds):

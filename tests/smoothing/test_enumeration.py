@@ -246,7 +246,7 @@ def overlap_reward(candidates: Tensor, references: Tensor) -> Tensor:
 @pytest.mark.parametrize("lazy", [True, False])
 def test_rewarded(pool: str, token: str, kind: str, lazy: bool) -> None:
     if token.startswith("teacher") and not lazy:
-        pytest.skip("a teacher knows the ground truth's prefix only; the constructor refuses it, see test_errors")
+        pytest.skip("a teacher knows the ground truth's prefix only; the constructor refuses it, see tests/mistakes")
     world, laws = World(V), []
     for b, truth in enumerate(TRUTHS):
         proposal = oracle.hamming_law(truth, pools_at(b, POOLS[pool](b)), 0.6)

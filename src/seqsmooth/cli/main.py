@@ -6,6 +6,7 @@ Nothing heavy is imported here, so that `--help` and mistakes are answered at on
 from __future__ import annotations
 
 import argparse
+import os
 import sys
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
@@ -32,6 +33,9 @@ def main(arguments: Sequence[str] | None = None) -> int:
     verb: Verb = given.verb
     try:
         return verb.run(given)
+    except BrokenPipeError:  # whoever read the output has seen enough; the interpreter must not try to flush the rest
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        return 141
     except ValueError as error:
         print(f"seqsmooth: error: {error}", file=sys.stderr)
         return 2

@@ -1,0 +1,358 @@
+"""Mistakes in soft targets and their cross entropy."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import pytest
+import torch
+
+import seqsmooth as ss
+from mistakes.start import (
+    FIRST,
+    HIDDEN,
+    IDS,
+    LABELS,
+    LOGITS,
+    LOGPROBS,
+    NAN,
+    ONE_ROW,
+    ONES,
+    REDUCTIONS,
+    SPARSE,
+    TABLE,
+    TARGETS,
+    WEIGHT,
+    B,
+    Cases,
+    D,
+    T,
+    V,
+    assert_sentence,
+    entropy,
+    linear,
+    listed,
+    pointing,
+    soft,
+)
+from seqsmooth.ops.soft_target import Rows
+
+SOFT_TARGET: Cases = {
+    "ids a list": (lambda: soft([0]), r"`ids` must be a torch\.Tensor, but is a list"),
+    "ids of floats": (lambda: soft(LOGPROBS), r"`ids` must be a tensor of whole numbers, but is torch\.float32"),
+    "ids a scalar": (
+        lambda: soft(torch.tensor(0), torch.tensor(1.0)),
+        r"`ids` must be of shape \(\.\.\., K\), but is a scalar",
+    ),
+    "weights a list": (lambda: soft(weights=[1.0]), r"`weights` must be a torch\.Tensor, but is a list"),
+    "weights of integers": (
+        lambda: soft(weights=IDS),
+        r"`weights` must be a floating-point tensor, but is torch\.int64",
+    ),
+    "weights of another shape": (
+        lambda: soft(weights=LOGPROBS[..., :1]),
+        r"`weights` must be of the shape of `ids`, \(2, 3, 2\), but is \(2, 3, 1\)",
+    ),
+    "rows not in a tuple": (
+        lambda: ss.SoftTarget(FIRST, ONES, Rows(TABLE, FIRST, ONES)),
+        r"`rows` must be a tuple of Rows, but is a Rows",
+    ),
+    "rows of something else": (
+        lambda: ss.SoftTarget(FIRST, ONES, (TABLE,)),
+        r"`rows` must be a tuple of Rows, but is one with a DenseTable",
+    ),
+    "rows.index of floats": (
+        lambda: pointing(ONES),
+        r"`rows\.index` must be a tensor of whole numbers, but is torch\.float32",
+    ),
+    "rows.weights of integers": (
+        lambda: pointing(weights=FIRST),
+        r"`rows\.weights` must be a floating-point tensor, but is torch\.int64",
+    ),
+    "rows for other positions": (
+        lambda: pointing(FIRST[:1], ONES[:1]),
+        r"`rows\.index` must be of shape \(2, J\), as `rows\.weights`, but is \(1, 1\)",
+    ),
+    "rows of unequal shapes": (
+        lambda: pointing(FIRST, torch.ones(B, 2)),
+        r"`rows\.index` must be of shape \(2, J\), as `rows\.weights`, but is \(2, 1\)",
+    ),
+    "rows beyond the table": (
+        lambda: entropy(target=pointing(FIRST + 2)),
+        r"`rows\.index` must be ids in \[0, 2\), but is 2 at its highest",
+    ),
+    "rows beyond a table of one": (
+        lambda: entropy(target=pointing(FIRST + 1, table=ONE_ROW)),
+        r"`rows\.index` must be ids in \[0, 1\), but is 1 at its highest",
+    ),
+    "rows beyond a sparse table": (
+        lambda: entropy(target=pointing(FIRST + 2, table=SPARSE)),
+        r"`rows\.index` must be ids in \[0, 2\), but is 2 at its highest",
+    ),
+    "from_labels a list": (
+        lambda: ss.SoftTarget.from_labels([0]),
+        r"`labels` must be a torch\.Tensor, but is a list",
+    ),
+    "from_labels of floats": (
+        lambda: ss.SoftTarget.from_labels(LOGITS),
+        r"`labels` must be a tensor of whole numbers, but is torch\.float32",
+    ),
+    "from_dense of integers": (
+        lambda: ss.SoftTarget.from_dense(TARGETS),
+        r"`probabilities` must be a floating-point tensor, but is torch\.int64",
+    ),
+    "from_dense a scalar": (
+        lambda: ss.SoftTarget.from_dense(torch.tensor(1.0)),
+        r"`probabilities` must be of shape \(\.\.\., V\), but is a scalar",
+    ),
+    "from_dense a list": (
+        lambda: ss.SoftTarget.from_dense([1.0]),
+        r"`probabilities` must be a torch\.Tensor, but is a list",
+    ),
+    "from_topk ids of floats": (
+        lambda: ss.SoftTarget.from_topk(LOGPROBS, LOGPROBS),
+        r"`ids` must be a tensor of whole numbers, but is torch\.float32",
+    ),
+    "from_topk a scalar": (
+        lambda: ss.SoftTarget.from_topk(torch.tensor(0), torch.tensor(-1.0)),
+        r"`ids` must be of shape \(\.\.\., K\), but is a scalar",
+    ),
+    "from_topk logprobs of integers": (
+        lambda: ss.SoftTarget.from_topk(IDS, IDS),
+        r"`logprobs` must be a floating-point tensor, but is torch\.int64",
+    ),
+    "from_topk logprobs of another shape": (
+        lambda: ss.SoftTarget.from_topk(IDS, LOGPROBS[:1]),
+        r"`logprobs` must be of the shape of `ids`, \(2, 3, 2\), but is \(1, 3, 2\)",
+    ),
+    "from_topk probabilities": (
+        lambda: ss.SoftTarget.from_topk(IDS, LOGPROBS.exp()),
+        r"`logprobs` must be logarithms of probabilities, of 1 at most in all, but is of 2\.89",
+    ),
+    "from_topk NaN": (
+        lambda: ss.SoftTarget.from_topk(IDS, NAN * LOGPROBS),
+        r"`logprobs` must be free of NaN, but is NaN somewhere",
+    ),
+    "from_topk tail unknown": (
+        lambda: ss.SoftTarget.from_topk(IDS, LOGPROBS, tail="rest"),
+        r"`tail` must be one of 'zero', 'uniform', 'renormalise', but is 'rest'",
+    ),
+    "from_topk tail without V": (
+        lambda: ss.SoftTarget.from_topk(IDS, LOGPROBS, tail="uniform"),
+        r"`vocab_size` must be given when `tail` is 'uniform', but is None",
+    ),
+    "from_topk V 0": (
+        lambda: ss.SoftTarget.from_topk(IDS, LOGPROBS, tail="uniform", vocab_size=0),
+        r"`vocab_size` must be 1 or more, but is 0",
+    ),
+    "from_topk V -3": (
+        lambda: ss.SoftTarget.from_topk(IDS, LOGPROBS, tail="uniform", vocab_size=-3),
+        r"`vocab_size` must be 1 or more, but is -3",
+    ),
+    "from_topk V 1.5": (
+        lambda: ss.SoftTarget.from_topk(IDS, LOGPROBS, tail="uniform", vocab_size=1.5),
+        r"`vocab_size` must be a whole number, but is 1\.5",
+    ),
+    "from_topk ids beyond V": (
+        lambda: ss.SoftTarget.from_topk(IDS + 5, LOGPROBS, tail="uniform", vocab_size=V),
+        r"`ids` must be ids in \[0, 6\), but is 6 at its highest",
+    ),
+    "dense ids beyond V": (lambda: soft().dense(1), r"`target\.ids` must be ids in \[0, 1\), but is 1 at its highest"),
+    "dense V of another table": (
+        lambda: pointing().dense(3),
+        r"`vocab_size` must be over the 6 tokens of the target, but is over 3",
+    ),
+    "dense V 0": (lambda: soft().dense(0), r"`vocab_size` must be 1 or more, but is 0"),
+    "where of another shape": (
+        lambda: soft().where(torch.ones(5, dtype=torch.bool)),
+        r"`mask` must be of shape \(2, 3\), as the target, but is \(5,\)",
+    ),
+    "where of floats": (
+        lambda: soft().where(torch.ones(B, T)),
+        r"`mask` must be a mask \(torch\.bool\), but is torch\.float32",
+    ),
+    "where a list": (lambda: soft().where([True]), r"`mask` must be a torch\.Tensor, but is a list"),
+}
+
+CROSS_ENTROPY: Cases = {
+    "logits a list": (lambda: entropy([[0.0]]), r"`logits` must be a torch\.Tensor, but is a list"),
+    "logits of integers": (
+        lambda: entropy(LABELS.unsqueeze(-1)),
+        r"`logits` must be a floating-point tensor, but is torch\.int64",
+    ),
+    "logits complex": (
+        lambda: entropy(LOGITS[:, 0].to(torch.complex64)),
+        r"`logits` must be a floating-point tensor, but is torch\.complex64",
+    ),
+    "logits of other positions": (
+        lambda: entropy(LOGITS[:1, 0]),
+        r"`logits` must be of shape \(2, V\), as the target, but is \(1, 6\)",
+    ),
+    "logits in torch's order": (
+        lambda: entropy(LOGITS.transpose(1, 2), TARGETS),
+        r"`logits` must be of shape \(2, 3, V\), as the target, but is \(2, 6, 3\)",
+    ),
+    "logits a scalar": (
+        lambda: entropy(torch.tensor(1.0), torch.tensor(0)),
+        r"`logits` must be of shape \(V\), as the target, but is \(\)",
+    ),
+    "logits over nothing": (
+        lambda: entropy(torch.zeros(2, 0)),
+        r"`logits` must be over 1 token or more, but is over 0",
+    ),
+    "logits over other tokens": (
+        lambda: entropy(LOGITS[:, 0, :5], pointing()),
+        r"`logits` must be over the 6 tokens of the target, but is over 5",
+    ),
+    "logits elsewhere": (
+        lambda: entropy(LOGITS[:, 0].to("meta")),
+        r"`logits` must be on cpu, as the rest, but is on meta",
+    ),
+    "target a list": (
+        lambda: entropy(target=[0, 1]),
+        r"`target` must be a SoftTarget or a tensor of labels, but is a list",
+    ),
+    "target None": (
+        lambda: entropy(target=None),
+        r"`target` must be a SoftTarget or a tensor of labels, but is None",
+    ),
+    "target of floats": (
+        lambda: entropy(target=LOGITS[:, 0].softmax(-1)),
+        r"`target` must be a tensor of whole numbers, but is torch\.float32",
+    ),
+    "target a mask": (
+        lambda: entropy(target=LABELS > 2),
+        r"`target` must be a tensor of whole numbers, but is torch\.bool",
+    ),
+    "target beyond": (
+        lambda: entropy(target=LABELS + 1),
+        r"`target\.ids` must be ids in \[0, 6\), but is 6 at its highest",
+    ),
+    "target negative": (
+        lambda: entropy(target=LABELS - 1),
+        r"`target\.ids` must be ids in \[0, 6\), but is -1 at its lowest",
+    ),
+    "another id ignored": (
+        lambda: entropy(target=torch.tensor([0, -100]), ignore_index=-1),
+        r"`target\.ids` must be ids in \[0, 6\), but is -100 at its lowest",
+    ),
+    "reduction unknown": (
+        lambda: entropy(reduction="batchmean"),
+        rf"`reduction` must be one of {REDUCTIONS}, but is 'batchmean'",
+    ),
+    "num_items 0": (lambda: entropy(num_items=0), r"`num_items` must be greater than 0, but is 0"),
+    "num_items NaN": (lambda: entropy(num_items=NAN), r"`num_items` must be a number, but is nan"),
+    "num_items True": (lambda: entropy(num_items=True), r"`num_items` must be a number, but is True"),
+    "num_items with a sum": (
+        lambda: entropy(reduction="sum", num_items=2),
+        r"`num_items` must be left out with reduction='sum', but is 2",
+    ),
+    "num_items with none": (
+        lambda: entropy(reduction="none", num_items=2),
+        r"`num_items` must be left out with reduction='none', but is 2",
+    ),
+    "num_items a tensor of zero": (
+        lambda: entropy(num_items=torch.tensor(0)),
+        r"`num_items` must be greater than 0, but is 0",
+    ),
+    "num_items a row": (
+        lambda: entropy(num_items=torch.ones(B)),
+        r"`num_items` must be a single number, but is of shape \(2,\)",
+    ),
+    "ignore_index 1.5": (lambda: entropy(ignore_index=1.5), r"`ignore_index` must be a whole number, but is 1\.5"),
+    "ignore_index None": (lambda: entropy(ignore_index=None), r"`ignore_index` must be a whole number, but is None"),
+}
+
+LINEAR: Cases = {
+    "hidden of integers": (
+        lambda: linear(LABELS.unsqueeze(-1)),
+        r"`hidden` must be a floating-point tensor, but is torch\.int64",
+    ),
+    "hidden of other positions": (
+        lambda: linear(HIDDEN[0, 0]),
+        r"`hidden` must be of shape \(2, D\), as the target, but is \(4,\)",
+    ),
+    "hidden and weight swapped": (
+        lambda: linear(WEIGHT, HIDDEN[:, 0]),
+        r"`hidden` must be of shape \(2, D\), as the target, but is \(6, 4\)",
+    ),
+    "hidden a scalar": (
+        lambda: linear(torch.tensor(1.0), WEIGHT, torch.tensor(0)),
+        r"`hidden` must be of shape \(D\), as the target, but is \(\)",
+    ),
+    "weight of integers": (
+        lambda: linear(weight=WEIGHT.long()),
+        r"`weight` must be a floating-point tensor, but is torch\.int64",
+    ),
+    "weight turned": (
+        lambda: linear(weight=WEIGHT.T),
+        r"`weight` must be of shape \(V, D\) = \(\*, 4\), but is \(4, 6\)",
+    ),
+    "weight a row": (
+        lambda: linear(weight=WEIGHT[0]),
+        r"`weight` must be of shape \(V, D\) = \(\*, 4\), but is \(4,\)",
+    ),
+    "weight over nothing": (lambda: linear(weight=WEIGHT[:0]), r"`weight` must be over 1 token or more, but is over 0"),
+    "weight over other tokens": (
+        lambda: linear(weight=WEIGHT[:5], target=pointing()),
+        r"`weight` must be over the 6 tokens of the target, but is over 5",
+    ),
+    "weight of another type": (
+        lambda: linear(weight=WEIGHT.double()),
+        r"`weight` must be of the type of `hidden`, torch\.float32, but is torch\.float64",
+    ),
+    "weight elsewhere": (
+        lambda: linear(weight=WEIGHT.to("meta")),
+        r"`weight` must be on cpu, as the rest, but is on meta",
+    ),
+    "bias elsewhere": (
+        lambda: linear(bias=torch.zeros(V, device="meta")),
+        r"`bias` must be on cpu, as the rest, but is on meta",
+    ),
+    "hidden elsewhere": (
+        lambda: linear(HIDDEN[:, 0].to("meta")),
+        r"`hidden` must be on cpu, as the rest, but is on meta",
+    ),
+    "ignore_index 1.5": (lambda: linear(ignore_index=1.5), r"`ignore_index` must be a whole number, but is 1\.5"),
+    "bias a number": (lambda: linear(bias=0.5), r"`bias` must be a torch\.Tensor, but is a float"),
+    "bias of integers": (
+        lambda: linear(bias=torch.zeros(V, dtype=torch.long)),
+        r"`bias` must be a floating-point tensor, but is torch\.int64",
+    ),
+    "bias of another size": (
+        lambda: linear(bias=torch.zeros(D)),
+        r"`bias` must be of shape \(V,\) = \(6,?\), but is \(4,\)",
+    ),
+    "bias of another type": (
+        lambda: linear(bias=torch.zeros(V, dtype=torch.float16)),
+        r"`bias` must be of the type of `hidden`, torch\.float32, but is torch\.float16",
+    ),
+    "target None": (
+        lambda: linear(target=None),
+        r"`target` must be a SoftTarget or a tensor of labels, but is None",
+    ),
+    "target of floats": (
+        lambda: linear(target=torch.zeros(B)),
+        r"`target` must be a tensor of whole numbers, but is torch\.float32",
+    ),
+    "target beyond": (
+        lambda: linear(target=LABELS + 1),
+        r"`target\.ids` must be ids in \[0, 6\), but is 6 at its highest",
+    ),
+    "chunk 0": (lambda: linear(chunk=0), r"`chunk` must be 1 or more, but is 0"),
+    "chunk -1": (lambda: linear(chunk=-1), r"`chunk` must be 1 or more, but is -1"),
+    "chunk 1.5": (lambda: linear(chunk=1.5), r"`chunk` must be a whole number, but is 1\.5"),
+    "reduction unknown": (lambda: linear(reduction="x"), rf"`reduction` must be one of {REDUCTIONS}, but is 'x'"),
+    "num_items 0": (lambda: linear(num_items=0), r"`num_items` must be greater than 0, but is 0"),
+    "num_items with a sum": (
+        lambda: linear(reduction="sum", num_items=2),
+        r"`num_items` must be left out with reduction='sum', but is 2",
+    ),
+}
+
+
+@pytest.mark.parametrize(
+    ("mistake", "sentence"), listed(SoftTarget=SOFT_TARGET, cross_entropy=CROSS_ENTROPY, linear_cross_entropy=LINEAR)
+)
+def test_a_mistake_gets_its_sentence(mistake: Callable[[], object], sentence: str) -> None:
+    assert_sentence(mistake, sentence)
