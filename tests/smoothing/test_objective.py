@@ -486,3 +486,14 @@ def test_an_id_of_two_names_is_ruled_by_both() -> None:
     assert shared.ids("frozen") == (2,)
     with pytest.raises(ValueError, match=r"`eos` must be another id than `pad`, .*, but is 2 instead\."):
         ss.Specials(pad=2, eos=2)
+
+
+def test_a_temperature_is_shown_as_a_rate_and_a_rate_as_a_temperature() -> None:
+    by_tau = ss.seq(0.1, vocab_size=9488)
+    assert "tau=0.1, pool=vocab, alpha=1.0; rate=0.301" in repr(by_tau)
+    assert "rate=0.301, pool=vocab, alpha=1.0; tau=0.1" in repr(ss.seq(rate=0.301, vocab_size=9488))
+    assert repr(ss.Hamming(0.1)) == "Hamming(tau=0.1, pool=vocab, alpha=1.0)"
+    for odd in (ss.seq(rate=0.0, vocab_size=9), ss.seq(rate=1.0, vocab_size=9), ss.seq(rate=0.99, vocab_size=9)):
+        assert "tau=" not in repr(odd)
+    assert "rate=" not in repr(ss.seq(0.1, vocab_size=1))
+    assert "rate=" in repr(ss.seq(1e-300, vocab_size=9))

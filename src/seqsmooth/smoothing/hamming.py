@@ -61,6 +61,8 @@ class Hamming(PooledLaw):
     known_probability = True
     substitution: Tensor | None
     background: Tensor | None
+    substitution_masses: Tensor | None
+    background_masses: Tensor | None
 
     def __init__(
         self,
@@ -82,8 +84,10 @@ class Hamming(PooledLaw):
         self.samples = None if samples is None else checks.at_least("samples", samples, 1)
         checks.flag("integrate", integrate)
         self.integrate = integrate
-        self.register_buffer("substitution", None, persistent=False)
-        self.register_buffer("background", None, persistent=False)
+        for table in ("substitution", "background"):
+            self.register_buffer(table, None, persistent=False)
+            self.register_buffer(f"{table}_masses", None, persistent=False)
+        self.others: int | None = None
         self.substitutes = _checked_substitutes(substitutes, self.pool)
 
     @property
@@ -97,6 +101,9 @@ class Hamming(PooledLaw):
         undrawn = setting.specials.ids("undrawn")
         if self.substitutes is not None:
             law.substitution = _substitution(self.substitutes.prepare(setting.specials.ids("unsmoothed")), undrawn)
+            law.substitution_masses = law.substitution.sum(-1)
+        if self.pool == "vocab" and setting.vocab_size is not None:
+            law.others = setting.vocab_size - len(undrawn) - 1
         if setting.drawn:
             return law
         law.samples = self.samples if setting.lazy or self.samples is not None else 1
@@ -105,7 +112,8 @@ class Hamming(PooledLaw):
             device = next((buffer.device for buffer in setting.token.buffers()), torch.device("cpu"))
             table = law._shared_table() or whole_vocabulary(setting.vocab_size, undrawn, device).table
             mixed = setting.token.mix(table)
-            law.background = None if mixed is None else mixed.values
+            if mixed is not None:
+                law.background, law.background_masses = mixed.values, mixed.masses
         return law
 
     def measure(self, truth: Truth, *, lazy: bool, generator: torch.Generator | None) -> Measure:
@@ -139,6 +147,17 @@ class Hamming(PooledLaw):
             chosen["target"] = "sample"
         return chosen | {"alpha": self.alpha}
 
+    def extra_repr(self) -> str:
+        """The choices, and what a temperature means as a rate or the other way round, once the vocabulary is known."""
+        if self.others is None or self.others < 1:
+            return super().extra_repr()
+        if self.tau is not None:
+            odds = math.exp(max(math.log(self.others) - 1 / self.tau, -700.0))
+            return f"{super().extra_repr()}; rate={odds / (1 + odds):.3g}"
+        assert self.rate is not None
+        inverse = math.log(self.others) - math.log(self.rate / (1 - self.rate)) if 0 < self.rate < 1 else math.nan
+        return f"{super().extra_repr()}; tau={1 / inverse:.3g}" if inverse > 0 else super().extra_repr()
+
     def _sites(self, truth: Truth) -> _Sites:
         pool = self.pool_of(truth)
         others, inside, _ = pool.others(truth.tokens)
@@ -150,7 +169,8 @@ class Hamming(PooledLaw):
             flip = torch.sigmoid(others_float.log() - 1 / self.tau)
         possible = truth.movable & (others > 0)
         if self.substitution is not None:
-            possible = possible & (self.substitution.sum(-1) > 0)[truth.tokens]
+            assert self.substitution_masses is not None
+            possible = possible & (self.substitution_masses > 0)[truth.tokens]
         return _Sites(torch.where(possible, flip, 0), others_float.clamp_min(1), inside, pool)
 
     def _draw(self, truth: Truth, sites: _Sites, count: int, generator: torch.Generator | None) -> Draws:
@@ -208,9 +228,11 @@ class Hamming(PooledLaw):
 
     def _shared_table(self) -> DenseTable | None:
         """The table of all targets: multiplied by the token law beforehand, or that of the substitutes, or none."""
-        if self.background is not None:
-            return DenseTable(self.background, self.background.sum(-1), mixed=True)
-        return None if self.substitution is None else DenseTable(self.substitution, self.substitution.sum(-1))
+        if self.background is not None and self.background_masses is not None:
+            return DenseTable(self.background, self.background_masses, mixed=True)
+        if self.substitution is not None and self.substitution_masses is not None:
+            return DenseTable(self.substitution, self.substitution_masses)
+        return None
 
 
 def _substitution(law: Similarity, undrawn: tuple[int, ...]) -> Tensor:  # (V, V)
