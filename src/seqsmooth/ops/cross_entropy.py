@@ -1,4 +1,4 @@
-"""The heart: cross entropy of logits against a soft target, c * lse(z) - <q, z>, in plain torch."""
+"""The heart: cross entropy of logits against a soft target, c lse(z) - <q, z> = - <q, ln p>, in plain torch."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ import torch
 from torch import Tensor
 
 from seqsmooth.ops import checks
-from seqsmooth.ops.precision import finest, widen
+from seqsmooth.ops.precision import finest
 from seqsmooth.ops.soft_target import IGNORED, SoftTarget
 from seqsmooth.ops.tables import masked_dot
 
@@ -20,7 +20,7 @@ class RowLosses(NamedTuple):
     """What one pass over the logits gives for each of N rows."""
 
     smoothed: Tensor
-    """(N,) c * lse - <q, z> - w * H(p); exactly 0 where the target is empty."""
+    """(N,) - <q, ln p> - w H(p); exactly 0 where the target is empty."""
     nll: Tensor
     """(N,) -ln p(label), without gradient; 0 where the label is empty."""
 
@@ -74,18 +74,16 @@ def row_losses(
     kept = target.kept(ignore_index)
     settled = target.settle(ignore_index)
     # Overwriting ignored rows, rather than multiplying them by 0, keeps their NaN and inf out of the gradient too.
-    wide = widen(logits).masked_fill(~kept.unsqueeze(-1), 0)
-    lse = wide.logsumexp(-1)
-    smoothed = settled.mass().to(wide.dtype) * lse
-    smoothed = smoothed - masked_dot(settled.weights.to(wide.dtype), wide.gather(-1, settled.ids))
+    masked = logits.masked_fill(~kept.unsqueeze(-1), 0)
+    log_probs = masked.log_softmax(-1, dtype=torch.promote_types(logits.dtype, torch.float32))
+    chosen = log_probs.gather(-1, settled.ids)
+    smoothed = -masked_dot(settled.weights.to(log_probs.dtype), chosen)
     for row in settled.rows:
-        smoothed = smoothed - row.table.dot(wide, row.index, row.weights)
+        smoothed = smoothed - row.table.dot(log_probs, row.index, row.weights)
     if entropy_weights is not None:
-        probabilities = (wide - lse.unsqueeze(-1)).exp()
-        entropy = lse - masked_dot(probabilities, wide)
-        smoothed = smoothed - entropy_weights.to(wide.dtype) * entropy
-    smoothed = smoothed.masked_fill(~kept, 0)
-    return RowLosses(smoothed, _nll(wide, lse, labels, ignore_index))
+        entropy = -masked_dot(log_probs.exp(), log_probs)
+        smoothed = smoothed - entropy_weights.to(log_probs.dtype) * entropy
+    return RowLosses(smoothed.masked_fill(~kept, 0), _nll(log_probs.detach(), labels, ignore_index))
 
 
 def as_target(target: SoftTarget | Tensor) -> SoftTarget:
@@ -143,9 +141,8 @@ def divisor(count: Tensor, num_items: Tensor | float | None) -> Tensor | float:
     return num_items.reshape(()) if isinstance(num_items, Tensor) else num_items
 
 
-def _nll(wide: Tensor, lse: Tensor, labels: Tensor | None, ignore_index: int) -> Tensor:
+def _nll(log_probs: Tensor, labels: Tensor | None, ignore_index: int) -> Tensor:
     if labels is None:
-        return torch.zeros_like(lse).detach()
+        return log_probs.new_zeros(log_probs.shape[0])
     empty = labels == ignore_index
-    chosen = wide.detach().gather(-1, labels.masked_fill(empty, 0).unsqueeze(-1)).squeeze(-1)
-    return (lse.detach() - chosen).masked_fill(empty, 0)
+    return -log_probs.gather(-1, labels.masked_fill(empty, 0).unsqueeze(-1)).squeeze(-1).masked_fill(empty, 0)
