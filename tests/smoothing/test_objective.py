@@ -276,6 +276,9 @@ def test_an_objective_copies_and_pickles_and_stores_no_tables() -> None:
     for other in (copy.deepcopy(objective), pickle.loads(pickle.dumps(objective))):  # noqa: S301
         assert other(logits, TARGETS).total == expected
     assert not objective.state_dict()
+    ids = torch.zeros(2, 4, 1, dtype=torch.long)
+    teacher = ss.Teacher(ids, torch.full((2, 4, 1), -1.0))
+    assert not ss.Objective(ss.Hamming(0.3, pool=torch.tensor([4, 5])), teacher).state_dict()
 
 
 def test_a_law_serves_two_objectives() -> None:
@@ -497,3 +500,11 @@ def test_a_temperature_is_shown_as_a_rate_and_a_rate_as_a_temperature() -> None:
         assert "tau=" not in repr(odd)
     assert "rate=" not in repr(ss.seq(0.1, vocab_size=1))
     assert "rate=" in repr(ss.seq(1e-300, vocab_size=9))
+
+
+def test_a_single_item_has_all_its_samples() -> None:
+    for kind, count in (("tilted", 3), ("literal", 3), ("batch", 3), ("batch", 1)):
+        proposal = ss.Hamming(rate=0.0)  # so that all samples are alike
+        sequence = ss.Rewarded(ss.rewards.Constant(), proposal, 1.0, count, weights=kind, against="target")
+        candidates = ss.Objective(sequence, specials=SPECIALS, vocab_size=V).propose(TARGETS[:1])
+        assert candidates.ess.item() == pytest.approx(count)

@@ -109,12 +109,11 @@ def check_pool(pool: PoolName | Tensor) -> PoolName | None:
 
 def whole_vocabulary(vocab_size: int, undrawn: tuple[int, ...], device: torch.device) -> Pool:
     """All tokens but the undrawn."""
-    excluded = tuple(token for token in undrawn if token < vocab_size)
-    size = vocab_size - len(excluded)
+    size = vocab_size - len(undrawn)
     ids = torch.arange(max(size, 1), device=device)
-    for token in excluded:  # ascending: each step over one makes room for the next
+    for token in undrawn:  # ascending: each step over one makes room for the next
         ids = ids + (ids >= token).long()
-    table = uniform_table(vocab_size, excluded, dtype=finest(device), device=device)
+    table = uniform_table(vocab_size, undrawn, dtype=finest(device), device=device)
     return Pool(ids.unsqueeze(0), torch.full((1,), size, device=device), table)
 
 
