@@ -365,6 +365,9 @@ def test_a_padding_item_does_not_weigh_in_the_batch() -> None:
     alone, beside = objective.propose(TARGETS), objective.propose(padded)
     torch.testing.assert_close(beside.target.weights[:2], alone.target.weights, atol=1e-12, rtol=0)
     torch.testing.assert_close(beside.ess, alone.ess, atol=1e-12, rtol=0)
+    cold = ss.Rewarded(lambda c, r: -lengths(c, r), Given(0.8), 1e-320, 1, weights="batch", against="target")
+    target = ss.Objective(cold, specials=SPECIALS, vocab_size=V).propose(padded).target
+    assert target.weights[:2, 0, 0, 1].tolist() == pytest.approx([0, 2])  # the shortest real item takes all
     other = ss.Rewarded(lengths, ss.Hamming(0.8, samples=None), 0.5, 3)
     flat = ss.Objective(other, specials=SPECIALS, vocab_size=V).propose(padded, references=padded.unsqueeze(1))
     assert flat.ess.item() == pytest.approx(3)  # equal scores; items without a position are not averaged over

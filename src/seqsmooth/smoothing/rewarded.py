@@ -170,7 +170,9 @@ def importance_weights(
 ) -> tuple[Tensor, Tensor]:  # (B, L), ()
     """Weights of the samples, Eq. 11, and their effective number (sum w)^2 / sum w^2 for an item, on average."""
     # The best score is taken off before dividing, so that no temperature overflows; softmax does not mind.
-    best = scores.amax() if kind == "batch" and scores.numel() else scores.amax(-1, keepdim=True)
+    best = scores.amax(-1, keepdim=True)
+    if kind == "batch" and scores.numel():
+        best = best.masked_fill(~real.unsqueeze(-1), torch.finfo(best.dtype).min).amax()
     logits = (scores - best) / tau
     if draws.log_base is not None:
         logits = logits + draws.log_base
