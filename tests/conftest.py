@@ -8,9 +8,20 @@ import torch
 from hypothesis import settings
 
 torch.set_num_threads(1)
+# Read when a kernel is defined: where there is no GPU, tests of the kernels run them in Triton's interpreter.
+if not torch.cuda.is_available():
+    os.environ["TRITON_INTERPRET"] = "1"
 # The same examples in every run: a change is judged, not its luck.
 settings.register_profile("repeatable", derandomize=True, deadline=None)
 settings.load_profile("repeatable")
+
+
+@pytest.fixture
+def kernels(monkeypatch: pytest.MonkeyPatch) -> torch.device:
+    """Make the kernels run, and say where: on the GPU, or on the CPU in Triton's interpreter."""
+    pytest.importorskip("triton")
+    monkeypatch.setenv("SEQSMOOTH_KERNELS", "triton")
+    return torch.device("cuda" if torch.cuda.is_available() else "cpu")
 
 
 @pytest.fixture(scope="session")

@@ -1,0 +1,64 @@
+"""Which arithmetic runs: the Triton kernels, or plain torch.
+
+Kernels run where the tensors are on a GPU and Triton is installed, and plain torch everywhere else: on the CPU, in
+double precision, and inside `torch.compile` and `torch.func`, which make what they need from plain torch themselves.
+The environment variable SEQSMOOTH_KERNELS overrides the choice: "torch" for plain torch everywhere, "triton" to be told
+if the kernels cannot run. With "triton" and TRITON_INTERPRET=1 they also run on the CPU, slowly, for tests.
+"""
+
+from __future__ import annotations
+
+import importlib.util
+import os
+from functools import cache
+from typing import Literal, cast
+
+import torch
+from torch import Tensor
+
+from seqsmooth.ops import checks
+
+Choice = Literal["auto", "torch", "triton"]
+CHOICES: tuple[Choice, ...] = ("auto", "torch", "triton")
+VARIABLE = "SEQSMOOTH_KERNELS"
+
+
+def choice() -> Choice:
+    """What the environment asks for."""
+    asked = os.environ.get(VARIABLE, "auto")
+    checks.one_of(VARIABLE, asked, CHOICES)
+    return cast(Choice, asked)
+
+
+def fused(*values: Tensor | None) -> bool:
+    """Whether kernels run on these tensors."""
+    asked = choice()
+    given = [value for value in values if value is not None]
+    if asked == "torch" or torch.compiler.is_compiling() or any(map(checks.transformed, given)):
+        return False
+    if any(value.dtype == torch.float64 for value in given):
+        return False
+    able = all(value.is_cuda for value in given) or _interpreted()
+    if asked == "auto":
+        return able and not _interpreted() and installed()
+    checks.must(installed(), VARIABLE, "'auto' or 'torch' where Triton is not installed", repr(asked))
+    rule = "'auto' or 'torch' for tensors on the CPU (or set TRITON_INTERPRET=1)"
+    checks.must(able, VARIABLE, rule, repr(asked))
+    return True
+
+
+@cache
+def installed() -> bool:
+    """Whether Triton can be imported."""
+    return importlib.util.find_spec("triton") is not None
+
+
+def path() -> str:
+    """What a tensor on the GPU of this machine would meet: "triton" or "torch"."""
+    if choice() == "torch" or not installed():
+        return "torch"
+    return "triton" if torch.cuda.is_available() or (choice() == "triton" and _interpreted()) else "torch"
+
+
+def _interpreted() -> bool:
+    return os.environ.get("TRITON_INTERPRET") == "1"
