@@ -71,7 +71,7 @@ class Model(nn.Module, Generic[Memory, State]):
         if tokens.dim() == 2:
             return self.decode(memory, tokens)
         hidden = self.decode(repeat(memory, tokens.shape[1]), tokens.flatten(0, 1))
-        return hidden.unflatten(0, tokens.shape[:2])
+        return hidden.reshape(*tokens.shape, hidden.shape[-1])
 
 
 def repeat(memory: Memory, times: int) -> Memory:
@@ -84,11 +84,12 @@ def repeat(memory: Memory, times: int) -> Memory:
 
 def embedding(vocab_size: int, size: int, vectors: Tensor | None) -> nn.Embedding:
     """An embedding, uniform in (-0.1, 0.1) as the authors', or one that starts from given vectors (V, E)."""
-    if vectors is not None:
-        checks.shape("vectors", vectors, vocab_size, size, letters="(V, E)")
-        return nn.Embedding.from_pretrained(vectors.detach().clone().to(torch.get_default_dtype()), freeze=False)
     table = nn.Embedding(vocab_size, size)
     nn.init.uniform_(table.weight, -0.1, 0.1)
+    if vectors is not None:
+        checks.shape("vectors", vectors, vocab_size, size, letters="(V, E)")
+        with torch.no_grad():
+            table.weight.copy_(vectors)
     return table
 
 
