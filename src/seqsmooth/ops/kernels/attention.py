@@ -14,6 +14,8 @@ from torch import Tensor
 PLACES = 1024
 """The most places that fit in a tile."""
 TILE = 8192
+"""Numbers in a tile: places times the features of a block."""
+WARPS = 8
 _MASKED = tl.constexpr(-3.0e38)  # finite: an item without a place has equal weights, not NaN
 
 
@@ -178,7 +180,7 @@ def forward(
         BLOCK_R=block_r,
         BLOCK_A=block_a,
         BLOCK_D=block_d,
-        num_warps=8,
+        num_warps=WARPS,
     )
 
 
@@ -216,7 +218,7 @@ def backward(
         BLOCK_R=block_r,
         BLOCK_A=block_a,
         BLOCK_D=block_d,
-        num_warps=8,
+        num_warps=WARPS,
     )
 
 
