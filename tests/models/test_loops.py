@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 import pytest
 import torch
 from torch import Tensor
+from torch.utils._python_dispatch import TorchDispatchMode, _disable_current_modes
 
 from seqsmooth.models import Model, RNNsearch, TopDown, loops
 from seqsmooth.ops import dispatch
@@ -15,9 +18,11 @@ SHAPES = [(3, 4, 5), (1, 1, 1), (5, 2, 37)]  # items, steps, places
 
 def build(name: str) -> Model:
     torch.manual_seed(0)
+    # Without dropout, but not in eval mode, from which cuDNN does not go back.
+    none = {"embedding_dropout": 0.0, "output_dropout": 0.0}
     if name == "top_down":
-        return TopDown(V, F, 5, 6, 9)
-    return RNNsearch(V, V, 5, 4, 6, 9, deep_output=name == "rnnsearch_deep")
+        return TopDown(V, F, 5, 6, 9, **none)
+    return RNNsearch(V, V, 5, 4, 6, 9, deep_output=name == "rnnsearch_deep", source_dropout=0.0, **none)
 
 
 def given(name: str, items: int, steps: int, places: int) -> tuple[tuple[Tensor, ...], Tensor]:
@@ -34,7 +39,7 @@ def outcome(
     model: Model, inputs: tuple[Tensor, ...], tokens: Tensor, dtype: torch.dtype, device: torch.device
 ) -> tuple[Tensor, dict[str, Tensor]]:
     """Hidden states, and the gradients of all parameters along a random direction."""
-    model = model.to(device, dtype).eval()
+    model = model.to(device, dtype)
     inputs = tuple(part.to(device, dtype) if part.is_floating_point() else part.to(device) for part in inputs)
     model.zero_grad()
     hidden = model(inputs, tokens.to(device))
@@ -80,7 +85,7 @@ def test_half_precision_is_near(name: str, kernels: torch.device) -> None:
 
 @pytest.mark.parametrize("name", ["top_down", "rnnsearch"])
 def test_autocast(name: str, kernels: torch.device) -> None:
-    (inputs, tokens), model = given(name, 3, 4, 5), build(name).to(kernels).eval()
+    (inputs, tokens), model = given(name, 3, 4, 5), build(name).to(kernels)
     inputs, tokens = tuple(part.to(kernels) for part in inputs), tokens.to(kernels)
     expected = model(inputs, tokens)
     with torch.autocast(kernels.type, torch.bfloat16):
@@ -108,6 +113,50 @@ def test_contexts_alone_may_be_asked_for(kernels: torch.device) -> None:
         contexts.square().sum().backward()
         gradients.append(model.recurrent.weight.grad.cpu().double())
     torch.testing.assert_close(*gradients, rtol=1e-4, atol=1e-5)
+
+
+class Launches(TorchDispatchMode):
+    """Counts matrix products; the kernels count themselves."""
+
+    count = 0
+
+    def __torch_dispatch__(self, func, types, args=(), kwargs=None):  # type: ignore[no-untyped-def]
+        name = str(func).removeprefix("aten.")
+        self.count += name.startswith(("mm", "addmm", "bmm", "add", "mul", "cat", "sum", "clone", "index"))
+        return func(*args, **(kwargs or {}))
+
+
+@pytest.mark.parametrize(("name", "launches"), [("rnnsearch", 4), ("top_down", 6)])
+def test_launches_a_step(name: str, launches: int, kernels: torch.device, monkeypatch: pytest.MonkeyPatch) -> None:
+    """What one more step of the loop costs, each way."""
+    from seqsmooth.ops.kernels import attention, lstm
+
+    counter = Launches()
+
+    def counted(kernel: Callable[..., None]) -> Callable[..., None]:
+        def run(*args: Tensor | None) -> None:
+            with _disable_current_modes():  # what the interpreter does inside is no launch
+                kernel(*args)
+            counter.count += 1
+
+        return run
+
+    for room in (attention, lstm):
+        for part in ("forward", "backward"):
+            monkeypatch.setattr(room, part, counted(getattr(room, part)))
+    counts = []
+    for steps in (3, 4):
+        inputs, tokens = given(name, 3, steps, 5)
+        model = build(name).to(kernels)
+        inputs = tuple(value.to(kernels) for value in inputs)
+        with counter:
+            hidden = model(inputs, tokens.to(kernels))
+            counts.append(counter.count)
+            hidden.sum().backward()
+            counts.append(counter.count - counts[-1])
+            counter.count = 0
+    assert counts[2] - counts[0] == launches
+    assert counts[3] - counts[1] == launches
 
 
 def test_too_many_places_and_empty_batches_are_plain(kernels: torch.device) -> None:

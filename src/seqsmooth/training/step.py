@@ -139,11 +139,11 @@ class TrainingStep:
         # A fused optimizer divides the gradient by this number as it reads it, as it does for a GradScaler: one pass
         # over all parameters less. The same 1e-6 as in `clip_grad_norm_`.
         optimizer: Any = self.optimizer
-        optimizer.grad_scale, optimizer.found_inf = ((norm + 1e-6) / self.clip).clamp_min(1), torch.zeros_like(norm)
+        optimizer.grad_scale = ((norm + 1e-6) / self.clip).clamp_min(1)
         try:
             optimizer.step()
         finally:
-            del optimizer.grad_scale, optimizer.found_inf
+            del optimizer.grad_scale
         return norm
 
 
