@@ -12,13 +12,14 @@ PROGRAM = """
 import triton
 from triton.backends.compiler import GPUTarget
 from triton.compiler import ASTSource
-from seqsmooth.ops.kernels import attention, lstm
+from seqsmooth.ops.kernels import attention, gru, lstm
 
-POINTERS = {"keep": "*u8", "weights": "*fp32", "energy_grad": "*fp32", "score_grad": "*fp32", "mask": "*u8"}
+POINTERS = {"weights": "*fp32", "energy_grad": "*fp32", "score_grad": "*fp32", "mask": "*u8"}
 POINTERS |= {name: "*fp32" for name in ("cell", "cell_before", "cell_grad")}
 BLOCKS = {"R": 36, "A": 512, "D": 512, "BLOCK_R": 64, "BLOCK_A": 128, "BLOCK_D": 128, "STEPS": 17}
 BLOCKS |= {"H": 512, "HAS_COPY": True, "BLOCK": 256}
-for kernel in (attention._forward, attention._backward, attention._keys_backward, lstm._forward, lstm._backward):
+for kernel in (attention._forward, attention._backward, attention._keys_backward, lstm._forward, lstm._backward,
+               gru._forward, gru._backward):
     for real in ("*fp32", "*bf16"):
         constants = {name: BLOCKS[name] for name in kernel.arg_names if name in BLOCKS}
         signature = {

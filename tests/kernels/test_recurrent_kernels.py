@@ -84,6 +84,32 @@ def test_lstm(items: int, units: int, copied: bool, kernels: torch.device) -> No
     torch.testing.assert_close(cell_grad.cpu().double(), expected_grads[1], rtol=1e-4, atol=1e-5)
 
 
+@pytest.mark.parametrize(("items", "units"), [(3, 5), (1, 1), (4, 130)])
+def test_gru(items: int, units: int, kernels: torch.device) -> None:
+    from seqsmooth.ops.kernels import gru
+
+    reads, more, memories = (normal(items, 3 * units, seed=seed) for seed in range(3))
+    before, along, start = (normal(items, units, seed=seed) for seed in range(3))
+    leaves = [value.requires_grad_() for value in (reads, memories, before)]
+    (x_r, x_z, x_n), (m_r, m_z, m_n) = (reads + more).split(units, -1), memories.split(units, -1)
+    r, z = torch.sigmoid(x_r + m_r), torch.sigmoid(x_z + m_z)
+    n = torch.tanh(x_n + r * m_n)
+    hidden = (1 - z) * n + z * before
+    expected_grads = torch.autograd.grad((hidden * along).sum(), leaves)
+
+    def here(value: Tensor) -> Tensor:
+        return value.detach().float().to(kernels)
+
+    acts, past, h = here(reads), apart(here(memories)), apart(here(torch.zeros_like(hidden)))
+    gru.forward(acts, here(more), past, here(before), h)
+    torch.testing.assert_close(h.cpu().double(), hidden.detach(), rtol=1e-5, atol=1e-5)
+    before_grad, reads_grad, memories_grad = here(start), torch.empty_like(acts), torch.empty_like(past)
+    gru.backward(acts, past, here(before), apart(here(along)), before_grad, reads_grad, memories_grad)
+    ours = reads_grad, memories_grad, before_grad - here(start)
+    for our, their in zip(ours, expected_grads, strict=True):
+        torch.testing.assert_close(our.cpu().double(), their, rtol=1e-4, atol=1e-5)
+
+
 def test_one_row_may_serve_all(kernels: torch.device) -> None:
     from seqsmooth.ops.kernels import lstm
 

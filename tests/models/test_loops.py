@@ -22,7 +22,8 @@ def build(name: str) -> Model:
     none = {"embedding_dropout": 0.0, "output_dropout": 0.0}
     if name == "top_down":
         return TopDown(V, F, 5, 6, 9, **none)
-    return RNNsearch(V, V, 5, 4, 6, 9, deep_output=name == "rnnsearch_deep", source_dropout=0.0, **none)
+    cell, deep = ("gru" if name == "rnnsearch_gru" else "lstm"), name == "rnnsearch_deep"
+    return RNNsearch(V, V, 5, 4, 6, 9, cell=cell, deep_output=deep, source_dropout=0.0, **none)
 
 
 def given(name: str, items: int, steps: int, places: int) -> tuple[tuple[Tensor, ...], Tensor]:
@@ -50,7 +51,7 @@ def outcome(
 
 
 @pytest.mark.parametrize(("items", "steps", "places"), SHAPES)
-@pytest.mark.parametrize("name", ["top_down", "rnnsearch", "rnnsearch_deep"])
+@pytest.mark.parametrize("name", ["top_down", "rnnsearch", "rnnsearch_gru", "rnnsearch_deep"])
 def test_kernels_are_plain_torch(
     name: str, items: int, steps: int, places: int, kernels: torch.device, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -72,7 +73,7 @@ def test_kernels_are_plain_torch(
         torch.testing.assert_close(gradient, their_gradients[parameter], rtol=1e-4, atol=1e-5, msg=parameter)
 
 
-@pytest.mark.parametrize("name", ["top_down", "rnnsearch"])
+@pytest.mark.parametrize("name", ["top_down", "rnnsearch", "rnnsearch_gru"])
 def test_half_precision_is_near(name: str, kernels: torch.device) -> None:
     inputs, tokens = given(name, 3, 4, 5)
     expected, their_gradients = outcome(build(name), inputs, tokens, torch.float64, torch.device("cpu"))
@@ -83,7 +84,7 @@ def test_half_precision_is_near(name: str, kernels: torch.device) -> None:
         torch.testing.assert_close(gradient, their_gradients[parameter], rtol=0, atol=0.1 * scale + 1e-3, msg=parameter)
 
 
-@pytest.mark.parametrize("name", ["top_down", "rnnsearch"])
+@pytest.mark.parametrize("name", ["top_down", "rnnsearch", "rnnsearch_gru"])
 def test_autocast(name: str, kernels: torch.device) -> None:
     (inputs, tokens), model = given(name, 3, 4, 5), build(name).to(kernels)
     inputs, tokens = tuple(part.to(kernels) for part in inputs), tokens.to(kernels)
@@ -126,10 +127,10 @@ class Launches(TorchDispatchMode):
         return func(*args, **(kwargs or {}))
 
 
-@pytest.mark.parametrize(("name", "launches"), [("rnnsearch", 4), ("top_down", 6)])
+@pytest.mark.parametrize(("name", "launches"), [("rnnsearch", 4), ("rnnsearch_gru", 4), ("top_down", 6)])
 def test_launches_a_step(name: str, launches: int, kernels: torch.device, monkeypatch: pytest.MonkeyPatch) -> None:
     """What one more step of the loop costs, each way."""
-    from seqsmooth.ops.kernels import attention, lstm
+    from seqsmooth.ops.kernels import attention, gru, lstm
 
     counter = Launches()
 
@@ -141,7 +142,7 @@ def test_launches_a_step(name: str, launches: int, kernels: torch.device, monkey
 
         return run
 
-    for room in (attention, lstm):
+    for room in (attention, gru, lstm):
         for part in ("forward", "backward"):
             monkeypatch.setattr(room, part, counted(getattr(room, part)))
     counts = []

@@ -27,16 +27,16 @@ def runs(
 
 
 def search(
-    gates: Tensor,  # (T, B, 4H) what the words tell the gates
+    gates: Tensor,  # (T, B, G) what the words tell the gates; G is 4H for an LSTM, 3H for a GRU
     keys: Tensor,  # (B, R, A)
     values: Tensor,  # (B, R, C)
     mask: Tensor,  # (B, R) bool
     first: Tensor,  # (B, H)
     score: Tensor,  # (A,)
-    recurrent: Tensor,  # (A + 4H, H)
-    inward: Tensor,  # (4H, C)
+    recurrent: Tensor,  # (A + G, H)
+    inward: Tensor,  # (G, C)
 ) -> tuple[Tensor, Tensor]:  # (T, B, H), (T, B, C)
-    """RNNsearch: q, g = recurrent s; c = attention(q); s = lstm(gates + g + inward c)."""
+    """RNNsearch: q, g = recurrent s; c = attention(q); s = cell(gates + inward c, g, s)."""
     alike = [part.to(gates.dtype).contiguous() for part in (keys, values, first, score, recurrent, inward)]
     with torch.autocast(gates.device.type, enabled=False):
         hidden, contexts = _Search.apply(gates.contiguous(), mask, *alike)  # type: ignore[no-untyped-call]
@@ -74,33 +74,41 @@ class _Search(torch.autograd.Function):
         recurrent: Tensor,
         inward: Tensor,
     ) -> tuple[Tensor, Tensor]:
-        from seqsmooth.ops.kernels import attention, lstm
+        from seqsmooth.ops.kernels import attention, gru, lstm
 
         (steps, items, _), (_, places, size), units = gates.shape, keys.shape, first.shape[1]
         mask = mask.contiguous().view(torch.uint8)
         hidden = gates.new_empty(steps + 1, items, units)
         hidden[0] = first
-        cells = _floats(gates, steps + 1, items, units)
-        cells[0] = 0
         both = gates.new_empty(steps, items, recurrent.shape[0])  # query and gates
         queries, acts = both[..., :size], both[..., size:]
         contexts = gates.new_empty(steps, items, values.shape[-1])
         weights = _floats(gates, steps, items, places)
+        # Beside the hidden states an LSTM keeps its cells; a GRU, what it read apart from what it remembered.
+        is_gru = gates.shape[-1] == 3 * units
+        kept = torch.empty_like(gates) if is_gru else _floats(gates, steps + 1, items, units)
+        if not is_gru:
+            kept[0] = 0
         for t in range(steps):
             torch.mm(hidden[t], recurrent.t(), out=both[t])
             attention.forward(queries[t], keys, score, values, mask, contexts[t], weights[t])
-            acts[t].addmm_(contexts[t], inward.t())
-            lstm.forward(acts[t], gates[t], cells[t], cells[t + 1], hidden[t + 1])
+            if is_gru:
+                torch.mm(contexts[t], inward.t(), out=kept[t])
+                gru.forward(kept[t], gates[t], acts[t], hidden[t], hidden[t + 1])
+            else:
+                acts[t].addmm_(contexts[t], inward.t())
+                lstm.forward(acts[t], gates[t], kept[t], kept[t + 1], hidden[t + 1])
+        ctx.is_gru = is_gru
         ctx.set_materialize_grads(False)
-        ctx.save_for_backward(mask, keys, values, score, recurrent, inward, hidden, cells, both, contexts, weights)
+        ctx.save_for_backward(mask, keys, values, score, recurrent, inward, hidden, kept, both, contexts, weights)
         return hidden[1:], contexts
 
     @staticmethod
     @torch.autograd.function.once_differentiable
     def backward(ctx: Any, hidden_grad: Tensor | None, context_grad: Tensor | None) -> tuple[Tensor | None, ...]:
-        from seqsmooth.ops.kernels import attention, lstm
+        from seqsmooth.ops.kernels import attention, gru, lstm
 
-        mask, keys, values, score, recurrent, inward, hidden, cells, both, contexts, weights = ctx.saved_tensors
+        mask, keys, values, score, recurrent, inward, hidden, kept, both, contexts, weights = ctx.saved_tensors
         steps, size = both.shape[0], keys.shape[-1]
         queries, acts = both[..., :size], both[..., size:]
         hidden_grads = torch.empty_like(hidden)
@@ -108,12 +116,25 @@ class _Search(torch.autograd.Function):
         hidden_grads[1:] = 0 if hidden_grad is None else hidden_grad
         context_grads = torch.empty_like(contexts)
         context_grads[:] = 0 if context_grad is None else context_grad
-        cell_grad = torch.zeros_like(cells[0])
         both_grads, energy_grads = torch.empty_like(both), torch.empty_like(weights)
         query_grads, gate_grads = both_grads[..., :size], both_grads[..., size:]
+        # An LSTM adds what it read to what it remembered, so both have one gradient.
+        read_grads = torch.empty_like(kept) if ctx.is_gru else gate_grads
+        cell_grad = None if ctx.is_gru else torch.zeros_like(kept[0])
         for t in reversed(range(steps)):
-            lstm.backward(acts[t], cells[t], cells[t + 1], hidden_grads[t + 1], None, cell_grad, gate_grads[t])
-            context_grads[t].addmm_(gate_grads[t], inward)
+            if cell_grad is None:
+                gru.backward(
+                    kept[t],
+                    acts[t],
+                    hidden[t],
+                    hidden_grads[t + 1],
+                    hidden_grads[t],
+                    read_grads[t],
+                    gate_grads[t],
+                )
+            else:
+                lstm.backward(acts[t], kept[t], kept[t + 1], hidden_grads[t + 1], None, cell_grad, gate_grads[t])
+            context_grads[t].addmm_(read_grads[t], inward)
             attention.backward(
                 context_grads[t],
                 queries[t],
@@ -128,14 +149,14 @@ class _Search(torch.autograd.Function):
             hidden_grads[t].addmm_(both_grads[t], recurrent)
         keys_grad, score_grad = attention.keys_backward(queries, keys, score, energy_grads)
         return (
-            gate_grads,
+            read_grads,
             None,
             keys_grad,
             _values_grad(weights, context_grads),
             hidden_grads[0],
             score_grad,
             _weight_grad(both_grads, hidden[:-1]),
-            _weight_grad(gate_grads, contexts),
+            _weight_grad(read_grads, contexts),
         )
 
 

@@ -121,8 +121,8 @@ class RNNsearch(Model[Source, Decoder]):
     ) -> Tensor:  # (B, T, D)
         """The hidden states after each of the tokens."""
         words = self.embedding_dropout(self.embedding(tokens.t()))
-        gates = self.word_gates(words)  # (T, B, 4H)
-        if self.kind == "lstm" and loops.runs(gates, memory.keys):
+        gates = self.word_gates(words)  # (T, B, G)
+        if loops.runs(gates, memory.keys):
             hidden, contexts = loops.search(
                 gates,
                 memory.keys,
@@ -156,7 +156,7 @@ class RNNsearch(Model[Source, Decoder]):
         self,
         memory: Source,
         state: Decoder,
-        gates: Tensor,  # (B, 4H)
+        gates: Tensor,  # (B, G)
     ) -> tuple[Tensor, Decoder]:  # (B, C) context
         query, memories = self.recurrent(state.hidden).tensor_split([self.attention_size], -1)
         context = additive_attention(query, memory.keys, self.score, memory.values, memory.mask)

@@ -11,17 +11,14 @@ import triton
 import triton.language as tl
 from torch import Tensor
 
+from seqsmooth.ops.kernels.pointwise import tanh
+
 PLACES = 1024
 """The most places that fit in a tile."""
 TILE = 8192
 """Numbers in a tile: places times the features of a block."""
 WARPS = 8
 _MASKED = tl.constexpr(-3.0e38)  # finite: an item without a place has equal weights, not NaN
-
-
-@triton.jit
-def _tanh(x):
-    return 2 * tl.sigmoid(2 * x) - 1
 
 
 @triton.jit
@@ -52,7 +49,7 @@ def _forward(
         v = tl.load(score + a, mask=a < A, other=0.0).to(tl.float32)
         both = inside[:, None] & (a < A)[None, :]
         k = tl.load(keys + (item * R + r)[:, None] * A + a[None, :], mask=both, other=0.0).to(tl.float32)
-        energy += tl.sum(_tanh(k + q[None, :]) * v[None, :], axis=1)
+        energy += tl.sum(tanh(k + q[None, :]) * v[None, :], axis=1)
     kept = tl.load(mask + item * R + r, mask=inside, other=0) != 0
     energy = tl.where(kept, energy, _MASKED)
     energy = tl.where(inside, energy, -float("inf"))
@@ -109,7 +106,7 @@ def _backward(
         v = tl.load(score + a, mask=a < A, other=0.0).to(tl.float32)
         both = inside[:, None] & (a < A)[None, :]
         k = tl.load(keys + (item * R + r)[:, None] * A + a[None, :], mask=both, other=0.0).to(tl.float32)
-        bent = _tanh(k + q[None, :])
+        bent = tanh(k + q[None, :])
         total = tl.sum(slope[:, None] * (1 - bent * bent), axis=0) * v
         tl.store(query_grad + item * query_grad_stride + a, total.to(query_grad.dtype.element_ty), mask=a < A)
 
@@ -144,7 +141,7 @@ def _keys_backward(
     for t in range(STEPS):
         q = tl.load(query + t * step_stride + item * query_stride + a, mask=a < A, other=0.0).to(tl.float32)
         slope = tl.load(energy_grad + (t * items + item) * R + r, mask=inside, other=0.0)
-        bent = _tanh(k + q[None, :])
+        bent = tanh(k + q[None, :])
         total += slope[:, None] * (1 - bent * bent)
         ours += tl.sum(slope[:, None] * bent, axis=0)
     tl.store(keys_grad + place, (total * v[None, :]).to(keys_grad.dtype.element_ty), mask=both)

@@ -9,12 +9,9 @@ import triton
 import triton.language as tl
 from torch import Tensor
 
+from seqsmooth.ops.kernels.pointwise import tanh
+
 BLOCK = 256
-
-
-@triton.jit
-def _tanh(x):
-    return 2 * tl.sigmoid(2 * x) - 1
 
 
 @triton.jit
@@ -50,10 +47,10 @@ def _forward(
     )
     i = tl.sigmoid(i)
     f = tl.sigmoid(f)
-    g = _tanh(g)
+    g = tanh(g)
     o = tl.sigmoid(o)
     c = f * tl.load(cell_before + place, mask=ok, other=0.0) + i * g
-    h = (o * _tanh(c)).to(hidden.dtype.element_ty)
+    h = (o * tanh(c)).to(hidden.dtype.element_ty)
     tl.store(cell + place, c, mask=ok)
     tl.store(hidden + row * hidden_stride + column, h, mask=ok)
     if HAS_COPY:
@@ -96,7 +93,7 @@ def _backward(
     dh = tl.load(hidden_grad + row * hidden_stride + column, mask=ok, other=0.0).to(tl.float32)
     if HAS_COPY:
         dh += tl.load(copy_grad + row * copy_stride + column, mask=ok, other=0.0).to(tl.float32)
-    bent = _tanh(tl.load(cell + place, mask=ok, other=0.0))
+    bent = tanh(tl.load(cell + place, mask=ok, other=0.0))
     dc = tl.load(cell_grad + place, mask=ok, other=0.0) + dh * o * (1 - bent * bent)
     before = tl.load(cell_before + place, mask=ok, other=0.0)
     tl.store(cell_grad + place, dc * f, mask=ok)
