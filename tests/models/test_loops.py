@@ -16,6 +16,11 @@ V, F = 13, 6
 SHAPES = [(3, 4, 5), (1, 1, 1), (5, 2, 37)]  # items, steps, places
 
 
+@pytest.fixture(autouse=True)
+def _exact(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(torch.backends.cudnn, "allow_tf32", False)  # which cuDNN's encoders would use by default
+
+
 def build(name: str) -> Model:
     torch.manual_seed(0)
     # Without dropout, but not in eval mode, from which cuDNN does not go back.

@@ -13,11 +13,9 @@ from torch import Tensor
 
 from seqsmooth.ops.kernels.pointwise import tanh
 
-PLACES = 1024
-"""The most places that fit in a tile."""
-TILE = 8192
+TILE = 16384
 """Numbers in a tile: places times the features of a block."""
-WARPS = 8
+WARPS = 16
 _MASKED = tl.constexpr(-3.0e38)  # finite: an item without a place has equal weights, not NaN
 
 
@@ -42,14 +40,15 @@ def _forward(
     item = tl.program_id(0).to(tl.int64)
     r = tl.arange(0, BLOCK_R)
     inside = r < R
-    energy = tl.zeros([BLOCK_R], dtype=tl.float32)
+    parts = tl.zeros([BLOCK_R, BLOCK_A], dtype=tl.float32)  # summed once, for a sum over threads is slow
     for start in range(0, A, BLOCK_A):
         a = start + tl.arange(0, BLOCK_A)
         q = tl.load(query + item * query_stride + a, mask=a < A, other=0.0).to(tl.float32)
         v = tl.load(score + a, mask=a < A, other=0.0).to(tl.float32)
         both = inside[:, None] & (a < A)[None, :]
         k = tl.load(keys + (item * R + r)[:, None] * A + a[None, :], mask=both, other=0.0).to(tl.float32)
-        energy += tl.sum(tanh(k + q[None, :]) * v[None, :], axis=1)
+        parts += tanh(k + q[None, :]) * v[None, :]
+    energy = tl.sum(parts, axis=1)
     kept = tl.load(mask + item * R + r, mask=inside, other=0) != 0
     energy = tl.where(kept, energy, _MASKED)
     energy = tl.where(inside, energy, -float("inf"))
@@ -88,13 +87,14 @@ def _backward(
     item = tl.program_id(0).to(tl.int64)
     r = tl.arange(0, BLOCK_R)
     inside = r < R
-    share_grad = tl.zeros([BLOCK_R], dtype=tl.float32)
+    parts = tl.zeros([BLOCK_R, BLOCK_D], dtype=tl.float32)
     for start in range(0, D, BLOCK_D):
         d = start + tl.arange(0, BLOCK_D)
         both = inside[:, None] & (d < D)[None, :]
         value = tl.load(values + (item * R + r)[:, None] * D + d[None, :], mask=both, other=0.0).to(tl.float32)
         along = tl.load(context_grad + item * context_stride + d, mask=d < D, other=0.0).to(tl.float32)
-        share_grad += tl.sum(value * along[None, :], axis=1)
+        parts += value * along[None, :]
+    share_grad = tl.sum(parts, axis=1)
     share = tl.load(weights + item * R + r, mask=inside, other=0.0)
     kept = tl.load(mask + item * R + r, mask=inside, other=0) != 0
     slope = share * (share_grad - tl.sum(share * share_grad, axis=0))
@@ -137,15 +137,15 @@ def _keys_backward(
     k = tl.load(keys + place, mask=both, other=0.0).to(tl.float32)
     v = tl.load(score + a, mask=a < A, other=0.0).to(tl.float32)
     total = tl.zeros([BLOCK_R, BLOCK_A], dtype=tl.float32)
-    ours = tl.zeros([BLOCK_A], dtype=tl.float32)
+    parts = tl.zeros([BLOCK_R, BLOCK_A], dtype=tl.float32)
     for t in range(STEPS):
         q = tl.load(query + t * step_stride + item * query_stride + a, mask=a < A, other=0.0).to(tl.float32)
         slope = tl.load(energy_grad + (t * items + item) * R + r, mask=inside, other=0.0)
         bent = tanh(k + q[None, :])
         total += slope[:, None] * (1 - bent * bent)
-        ours += tl.sum(slope[:, None] * bent, axis=0)
+        parts += slope[:, None] * bent
     tl.store(keys_grad + place, (total * v[None, :]).to(keys_grad.dtype.element_ty), mask=both)
-    tl.store(score_grad + item * A + a, ours, mask=a < A)
+    tl.store(score_grad + item * A + a, tl.sum(parts, axis=0), mask=a < A)
 
 
 def forward(
