@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass, replace
 from functools import cached_property
+from typing import NamedTuple
 
 import torch
 from torch import Tensor
@@ -14,6 +15,15 @@ from seqsmooth.ops.tables import masked_dot
 
 ROW_ELEMENTS = 2**24
 """Entries of rows computed at once when rows are summed."""
+
+
+class Embedded(NamedTuple):
+    """What the kernels make rows of the law from: r(v|y) = 2^(r(v, y) / (tau ln 2) - offset of y)."""
+
+    units: Tensor
+    """(V, D') embeddings, with columns of zeros up to a sum of two powers of 2."""
+    offsets: Tensor
+    """(V,) base-2 logarithms of sum_v exp(r(v, y) / tau)."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -56,24 +66,24 @@ class SimilarityTable:
         return torch.where(self.known[tokens].unsqueeze(-1), spread, itself.to(spread.dtype))
 
     @cached_property
-    def halves(self) -> Tensor:  # (V, D') fp16
-        """The embeddings as the kernels read them, with columns of zeros up to a sum of two powers of 2.
-
-        A unit vector loses no more in fp16 than in TF32, and the tensor cores are twice as fast.
-        """
-        return F.pad(self.units, (0, sum(two_powers(self.units.shape[1])) - self.units.shape[1])).half()
+    def halves(self) -> Embedded:
+        """The law for logits in half precision: in fp16 unit vectors lose no more than in TF32, at twice the speed."""
+        return self._embedded(torch.float16)
 
     @cached_property
-    def offsets(self) -> Tensor:  # (V,)
-        """Of each token y the base-2 logarithm of sum_v exp(r(v, y) / tau): r(v|y) is 2^(r(v, y) / (tau ln 2) - that).
+    def singles(self) -> Embedded:
+        """The law for logits in single precision."""
+        return self._embedded(torch.float32)
 
-        From `halves`, so that rows the kernels make of those sum to 1 all the same.
-        """
-        rough = replace(self, units=self.halves.float())
+    def _embedded(self, dtype: torch.dtype) -> Embedded:
+        width = sum(two_powers(self.units.shape[1]))
+        units = F.pad(self.units, (0, width - self.units.shape[1])).to(dtype)
+        # From the rounded vectors, so that rows which the kernels make of those sum to 1 all the same.
+        rough = replace(self, units=units.float())
         at_once = max(1, ROW_ELEMENTS // self.vocab_size)
-        tokens = torch.arange(self.vocab_size, device=self.units.device)
+        tokens = torch.arange(self.vocab_size, device=units.device)
         parts = [rough._log_total(tokens[start : start + at_once]) for start in range(0, self.vocab_size, at_once)]
-        return torch.cat(parts)
+        return Embedded(units, torch.cat(parts))
 
     def _log_total(self, tokens: Tensor) -> Tensor:
         reward = self._reward(tokens).masked_fill(~self.known, -torch.inf)

@@ -13,9 +13,9 @@ from torch import Tensor
 
 from seqsmooth.ops.kernels.pointwise import tanh
 
-TILE = 16384
+TILE = 32768
 """Numbers in a tile: places times the features of a block."""
-WARPS = 16
+WARPS = 8
 _MASKED = tl.constexpr(-3.0e38)  # finite: an item without a place has equal weights, not NaN
 
 

@@ -82,9 +82,16 @@ def _merge(merged, numbers, index, share, row, J: tl.constexpr, SIZE: tl.constex
 @triton.jit
 def _mixture(total, table, stride, limit, merged, numbers, distinct, row, at, J: tl.constexpr):
     """Add the weighted sum of the listed rows of a table at some columns."""
-    for j in range(distinct):
-        values = table + tl.load(numbers + row * J + j) * stride
-        total += tl.load(merged + row * J + j) * tl.load(values + at, mask=at < limit, other=0.0).to(tl.float32)
+    if J <= 8:
+        for j in tl.static_range(J):  # unrolled, so that all rows are on their way at once
+            listed = j < distinct
+            weight = tl.load(merged + row * J + j, mask=listed, other=0.0)
+            values = table + tl.load(numbers + row * J + j, mask=listed, other=0) * stride
+            total += weight * tl.load(values + at, mask=(at < limit) & listed, other=0.0).to(tl.float32)
+    else:
+        for j in range(distinct):
+            values = table + tl.load(numbers + row * J + j) * stride
+            total += tl.load(merged + row * J + j) * tl.load(values + at, mask=at < limit, other=0.0).to(tl.float32)
     return total
 
 
@@ -117,7 +124,7 @@ def _widened(raw, bias, at, vocab_size, BIAS: tl.constexpr, PADDED: tl.constexpr
 @triton.jit
 def rows(
     logits, stride, gradient, gradient_stride, bias, limit, vocab_size,
-    smoothed, nll, state, count,  # (N,) twice, (3, N): lse, c, entropy
+    smoothed, nll, state, count,  # (N,) twice, (4, N): lse - base, base, c, entropy
     labels,  # (N,)
     bonuses, bonus_stride,  # (N,) weights of the entropy
     items, factor,  # () by which losses are divided once they are summed, and a factor
@@ -240,10 +247,9 @@ def rows(
     if ENTROPY:
         bonus = tl.load(bonuses + row * bonus_stride).to(tl.float32)
         entropy = lse - tl.sum(moments, 0) / total
-    lse += base
 
-    # ln p of a token is its logit less lse. The dense parts of q are read once, for the loss and for the gradient.
-    value = -bonus * entropy - tl.sum(tl.where(weight != 0, weight * (chosen - lse), 0.0), 0)
+    # ln p of a token is its logit less base, less lse. The dense parts of q are read once, for the loss and for the gradient.
+    value = -bonus * entropy - tl.sum(tl.where(weight != 0, weight * (chosen - base - lse), 0.0), 0)
     if GRADIENT or (J0 + J1 + J2 > 0):
         dots = tl.zeros([BLOCK], tl.float32)
         blocks = tl.cdiv(vocab_size, BLOCK)
@@ -251,14 +257,21 @@ def rows(
         raw = tl.load(logits + at, mask=at < limit, other=-float("inf"), eviction_policy="evict_first")
         for block in range(0, blocks):
             at = (blocks - 1 - block) * BLOCK + columns
-            distance = _widened(raw, bias, at, vocab_size, BIAS, PADDED) - lse
+            distance = _widened(raw, bias, at, vocab_size, BIAS, PADDED) - base - lse
             after = at - BLOCK
             raw = tl.load(logits + after, mask=after >= 0, other=0.0, eviction_policy="evict_first")
             if J0 + J1 + J2 > 0:
-                q = tl.zeros([BLOCK], tl.float32)
+                q = tl.zeros([BLOCK], tl.float32) + level
                 if J0 > 0:
-                    q = background(at, level, without_1, without_2, without_3, without_4, EXCLUDED)
-                    q = tl.where(at < vocab_size, q, 0.0)
+                    number = blocks - 1 - block
+                    special = number == blocks - 1
+                    if EXCLUDED > 0:
+                        special = special | (without_1 // BLOCK == number) | (without_2 // BLOCK == number)
+                    if EXCLUDED > 2:
+                        special = special | (without_3 // BLOCK == number) | (without_4 // BLOCK == number)
+                    if special:  # as few blocks are
+                        q = background(at, level, without_1, without_2, without_3, without_4, EXCLUDED)
+                        q = tl.where(at < vocab_size, q, 0.0)
                 if J1 > 0:
                     q = _mixture(q, table_1, stride_1, limit_1, merged_1, numbers_1, distinct_1, row, at, J1)
                 if J2 > 0:
@@ -279,11 +292,12 @@ def rows(
             value -= tl.sum(dots, 0)
     if not AGAIN:
         tl.store(smoothed + row, value)
-        tl.store(nll + row, tl.where(named, lse - right, 0.0))
+        tl.store(nll + row, tl.where(named, lse - (right - base), 0.0))
         tl.store(state + row, lse)
         if J3 > 0:
-            tl.store(state + count + row, c)
-            tl.store(state + 2 * count + row, entropy)
+            tl.store(state + count + row, base)
+            tl.store(state + 2 * count + row, c)
+            tl.store(state + 3 * count + row, entropy)
     if GRADIENT and (K + LISTS > 0):
         # Every slot writes the whole gradient of its token, so that two slots of one token write the same.
         tl.debug_barrier()
@@ -296,7 +310,7 @@ def rows(
             q = _mixture(q, table_1, stride_1, limit_1, merged_1, numbers_1, distinct_1, row, token, J1)
         if J2 > 0:
             q = _mixture(q, table_2, stride_2, limit_2, merged_2, numbers_2, distinct_2, row, token, J2)
-        distance = chosen - lse
+        distance = chosen - base - lse
         p = tl.exp2(distance * LOG2_E)
         slope = c * p - q
         if ENTROPY:
@@ -338,8 +352,8 @@ def rescaled(values, size, upstream, items, factor, COUNTED: tl.constexpr, FOLD:
 def emptied(states, clean, state, width, BLOCK: tl.constexpr):
     """Copy a row, or write zeros where the loss ignored it."""
     row = tl.program_id(0).to(tl.int64)
-    live = tl.load(state + row) < float("inf")
+    end = tl.where(tl.load(state + row) < float("inf"), width, 0)
     for start in range(0, width, BLOCK):
         at = start + tl.arange(0, BLOCK)
-        value = tl.load(states + row * width + at, mask=live & (at < width), other=0.0)
+        value = tl.load(states + row * width + at, mask=at < end, other=0.0)
         tl.store(clean + row * width + at, value, mask=at < width)

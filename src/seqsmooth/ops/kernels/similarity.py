@@ -42,18 +42,18 @@ def _only(token, at, weight):
 @triton.jit
 def tiles(
     logits, stride, gradient, gradient_stride, bias, limit, vocab_size,
-    state, partial, count,  # (3, N): lse, c, entropy; (PARTS, N): inner products of log-probabilities with the law
+    state, partial, count,  # (4, N) as in `rows`; (PARTS, N): inner products of log-probabilities with the law
     bonuses, bonus_stride, items, factor, upstream, upstream_stride,  # as in `rows`
     ids, id_row, id_slot, weights, weight_row, weight_slot, ignore_index,  # (N, K)
     table, table_stride, table_index, table_share,  # (G, V), (N, J2) twice
     index_0, share_0, uniform_size, without_1, without_2, without_3, without_4,  # (N, J0) twice, a background
-    units, known, offsets, counts, inverse_tau, beta,  # (V, D) fp16, and (V,) each
+    units, known, offsets, counts, inverse_tau, beta,  # (V, D), and (V,) each
     index, share,  # (N, J)
     K: tl.constexpr, J: tl.constexpr, J0: tl.constexpr, J2: tl.constexpr, EXCLUDED: tl.constexpr,
     FREQUENCY: tl.constexpr, ENTROPY: tl.constexpr, BIAS: tl.constexpr, GRADIENT: tl.constexpr,
     COUNTED: tl.constexpr, FOLD: tl.constexpr, AGAIN: tl.constexpr,
     WIDE: tl.constexpr, NARROW: tl.constexpr, HELD: tl.constexpr, DEPTH: tl.constexpr,  # D = WIDE + NARROW
-    ROWS: tl.constexpr, TOKENS: tl.constexpr, PARTS: tl.constexpr,
+    PADDED: tl.constexpr, PRECISION: tl.constexpr, ROWS: tl.constexpr, TOKENS: tl.constexpr, PARTS: tl.constexpr,
 ):  # fmt: skip
     """Some rows, and every PARTS-th tile of tokens. HELD: the embeddings of the rows' tokens stay on the chip."""
     row = tl.program_id(0).to(tl.int64) * ROWS + tl.arange(0, ROWS)
@@ -62,7 +62,8 @@ def tiles(
     lse = tl.load(state + row, mask=there, other=float("inf"))
     live = lse < float("inf")
     lse = tl.where(live, lse, 0.0)
-    c = tl.load(state + count + row, mask=live, other=0.0)
+    base = tl.load(state + count + row, mask=live, other=0.0)
+    c = tl.load(state + 2 * count + row, mask=live, other=0.0)
     full = share_of(items, factor, COUNTED)
     expected = full if FOLD else 1.0
     scale = tl.zeros([ROWS], tl.float32) + expected
@@ -76,7 +77,7 @@ def tiles(
     entropy = tl.zeros([ROWS], tl.float32)
     if ENTROPY:
         bonus = tl.load(bonuses + row * bonus_stride, mask=live, other=0.0).to(tl.float32)
-        entropy = tl.load(state + 2 * count + row, mask=live, other=0.0)
+        entropy = tl.load(state + 3 * count + row, mask=live, other=0.0)
     dimension: tl.constexpr = WIDE + NARROW
     steepness = inverse_tau * LOG2_E
 
@@ -126,13 +127,15 @@ def tiles(
                 cosine = tl.zeros([ROWS, TOKENS], tl.float32)
                 for first in range(0, dimension, DEPTH):
                     ours = _vectors(units, dimension, first, of, DEPTH)
-                    cosine = tl.dot(ours, tl.trans(_vectors(units, dimension, first, them, DEPTH)), cosine)
+                    cosine = tl.dot(ours, tl.trans(_vectors(units, dimension, first, them, DEPTH)), cosine, PRECISION)
                 law = _law(cosine, of, at, receives, offset, counts, steepness, beta, vocab_size, FREQUENCY)
                 q += spread[:, None] * law + _only(of, at, given - spread)
         z = raw.to(tl.float32)
         if BIAS:
             z += tl.load(bias + at, mask=inside, other=0.0).to(tl.float32)[None, :]
-        z -= lse[:, None]
+        if PADDED:
+            z = tl.where(inside[None, :], z, 0.0)
+        z = z - base[:, None] - lse[:, None]
         dot += tl.sum(q * tl.maximum(z, LOWEST), 1)
         if GRADIENT:
             if K == 1:

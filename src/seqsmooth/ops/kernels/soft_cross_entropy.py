@@ -23,8 +23,6 @@ MOST_SLOTS_OF_TILES = 32
 MOST_ROWS = 64
 """Rows of one table that a position may weigh."""
 MOST_EXCLUDED = 4
-LONG_ROW = 65536
-"""Tokens from which a row of logits is long."""
 TILES = {"ROWS": 128, "TOKENS": 64, "num_warps": 8, "num_stages": 3}
 """How rows of logits and tokens are tiled where a law is made on the fly."""
 WIDEST_HELD = 512
@@ -134,18 +132,18 @@ class _HeadLosses(torch.autograd.Function):
         if torch.is_grad_enabled():
             given = [value for value, wanted in zip((hidden, weight, bias), ctx.wanted, strict=True) if wanted]
             total = plain_losses(torch.nn.functional.linear(hidden, weight, bias), job)[0]
-            made = iter(torch.autograd.grad(total, given, upstream, create_graph=True))
-            return (*(next(made) if wanted else None for wanted in ctx.wanted), None, None)
-        gradients, ctx.gradients = ctx.gradients, None
-        if gradients is None:
-            _, gradients = _chunked(hidden, weight, bias, job, ctx.chunk, ctx.wanted)
-        for gradient in gradients:
+            slopes = iter(torch.autograd.grad(total, given, upstream, create_graph=True))
+            return (*(next(slopes) if wanted else None for wanted in ctx.wanted), None, None)
+        made, ctx.gradients = ctx.gradients, None  # given away: a second pass through the graph makes its own
+        if made is None:
+            made = _chunked(hidden, weight, bias, job, ctx.chunk, ctx.wanted)[1]
+        for gradient in made:
             if gradient is not None and gradient.numel():
                 row_kernels.rescaled[(min(528, triton.cdiv(gradient.numel(), 4096)),)](
                     gradient, gradient.numel(), upstream, job.items, job.factor, job.items is not None,
                     hidden.dtype in FOLDED, 4096, num_warps=8,
                 )  # fmt: skip
-        return (*gradients, None, None)
+        return (*made, None, None)
 
 
 def _chunked(
@@ -228,11 +226,11 @@ def _launch(
     job: Job,
     results: tuple[Tensor, Tensor],
     upstream: Tensor | None = None,
-) -> Tensor:  # (3, N)
+) -> Tensor:  # (4, N)
     """Losses of rows, and their gradient where there is a place for it (again, where upstream is not as expected)."""
     count, vocab_size = logits.shape
     smoothed, nll = results
-    state = smoothed.new_empty(3, count)
+    state = smoothed.new_empty(4, count)
     if count == 0:
         return state
     parts = _sorted(job.target)
@@ -262,6 +260,7 @@ def _launch(
         "ENTROPY": bonuses is not None,
         "COUNTED": job.items is not None,
         "FOLD": fold,
+        "PADDED": limit > vocab_size,
         "AGAIN": upstream is not None,
     }
     by_tiles = law is not None
@@ -281,7 +280,8 @@ def _launch(
         **_sizes("0", parts.uniform), **_sizes("1", *parts.dense[:1]), **_sizes("2", *parts.dense[1:]),
         **_sizes("3", law),
         LABELS=job.labels is not None, GRADIENT=gradient is not None and not by_tiles,
-        **(same if not by_tiles else same | {"AGAIN": False}), PADDED=limit > vocab_size, **_tiling(vocab_size),
+        **(same if not by_tiles else same | {"AGAIN": False}),
+        **_tiling(vocab_size, len(parts.dense)),
     )  # fmt: skip
     if law is not None:
         _add_law(law, parts, logits, gradient, bias, job, state, smoothed, sent, sent_stride, limit, background, same)
@@ -308,7 +308,9 @@ def _add_law(
     assert isinstance(table, SimilarityTable)
     count, vocab_size = logits.shape
     wide, narrow = two_powers(table.units.shape[1])
-    held = law.index.shape[1] == 1 and wide + narrow <= WIDEST_HELD
+    exact = logits.dtype == torch.float32
+    held = law.index.shape[1] == 1 and wide + narrow <= WIDEST_HELD and not exact
+    units, offsets = table.singles if exact else table.halves
     groups = triton.cdiv(count, TILES["ROWS"])
     share = min(triton.cdiv(vocab_size, TILES["TOKENS"]), max(1, 1056 // groups))
     partial = torch.empty(share, count, dtype=torch.float32, device=logits.device)
@@ -326,11 +328,11 @@ def _add_law(
         values, 0 if values is None else values.stride(0),
         *((None, None) if dense is None else (dense.index.contiguous(), dense.weights.contiguous())),
         *background[:-1],
-        table.halves, table.known, table.offsets, table.counts, 1 / table.tau, table.beta,
+        units, table.known, offsets, table.counts, 1 / table.tau, table.beta,
         law.index.contiguous(), law.weights.contiguous(),
         J=law.index.shape[1], J0=0 if parts.uniform is None else parts.uniform.index.shape[1],
         J2=0 if dense is None else dense.index.shape[1], FREQUENCY=frequency, GRADIENT=gradient is not None,
-        WIDE=wide, NARROW=narrow, HELD=held, DEPTH=32, **same, **TILES, PARTS=share,
+        WIDE=wide, NARROW=narrow, HELD=held, DEPTH=32, PRECISION="tf32x3", **same, **TILES, PARTS=share,
     )  # fmt: skip
     if upstream is None:
         smoothed -= partial.sum(0)
@@ -425,8 +427,10 @@ def _limit(values: Tensor) -> int:
     return limit if inside else columns
 
 
-def _tiling(vocab_size: int) -> dict[str, int]:
-    """Blocks of columns, and threads: for long rows so many that only as many rows are under way as the cache holds."""
-    if vocab_size > LONG_ROW:
-        return {"BLOCK": 16384, "num_warps": 32}
-    return {"BLOCK": min(2048, _power(vocab_size, 16)), "num_warps": 8}
+def _tiling(vocab_size: int, tables: int) -> dict[str, int]:
+    """Blocks of columns, and threads, as measured; rows that are long are few at once, so that the cache holds them."""
+    if vocab_size > 65536:
+        return {"BLOCK": 16384, "num_warps": 16}
+    if vocab_size > 24576 and not tables:
+        return {"BLOCK": 4096, "num_warps": 4}
+    return {"BLOCK": min(2048, _power(vocab_size, 16)), "num_warps": 4}
