@@ -26,9 +26,8 @@ def filled(page: str, reports: Sequence[Report]) -> str:
 
 def _section(report: Report) -> str:
     told = "\n".join(f"{line}  " for line in heading(report).splitlines()[1:])
-    head = (
-        f"### `bench {report.benchmark}`\n\nCommit {report.machine['commit'] or 'unknown'}, {report.machine['date']}.  "
-    )
+    commit, date = report.machine["commit"] or "unknown", report.machine["date"]
+    head = f"### `bench {report.benchmark}`\n\nCommit {commit}, {date}.  "
     return "\n\n".join([f"{head}\n{told.rstrip()}", *(_table(table, report) for table in report.tables)])
 
 

@@ -66,9 +66,8 @@ def _panel(axes: Any, table: Table) -> None:
     axes.set_xscale("log")
     axes.set_title(table.title, fontsize=9, loc="left", color=INK)
     unit = "ms" if table.items is None else "us for each"
-    axes.set_xlabel(
-        f"{unit}; bar: graph replay (pale: eager, where not captured); ring: eager submission", fontsize=7.5
-    )
+    legend = "bar: graph replay (pale: eager, where not captured); ring: eager submission"
+    axes.set_xlabel(f"{unit}; {legend}", fontsize=7.5)
     axes.tick_params(axis="x", labelsize=7.5)
     axes.tick_params(axis="y", length=0)
     axes.grid(axis="x", which="major", color="#e3e6e8", linewidth=0.8)
@@ -98,15 +97,8 @@ def _bar(axes: Any, place: int, row: Row, table: Table) -> None:
     if captured and isinstance(row.eager, Spread):
         eager = _value(row.eager.median, row, table)
         axes.plot([eager], [place], marker="o", markersize=3.6, markerfacecolor="white", markeredgecolor=INK)
-    axes.annotate(
-        number(middle, 3),
-        (middle, place),
-        xytext=(4, 0),
-        textcoords="offset points",
-        fontsize=6.8,
-        va="center",
-        color=INK,
-    )
+    beside = {"xytext": (4, 0), "textcoords": "offset points", "va": "center"}
+    axes.annotate(number(middle, 3), (middle, place), fontsize=6.8, color=INK, **beside)
 
 
 def _value(milliseconds: float, row: Row, table: Table) -> float:

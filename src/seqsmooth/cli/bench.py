@@ -79,12 +79,8 @@ def _all(given: argparse.Namespace) -> int:
 
 
 def _settings(given: argparse.Namespace, seconds: float) -> run.Settings:
-    named = {
-        name: getattr(given, name)
-        for name in ("device", "only", "commit", "shapes", "dtype", "compiled")
-        if hasattr(given, name)
-    }
-    return run.Settings(seconds=seconds, **named)
+    names = ("device", "only", "commit", "shapes", "dtype", "compiled")
+    return run.Settings(seconds=seconds, **{name: getattr(given, name) for name in names if hasattr(given, name)})
 
 
 def _deliver(made: Report, json: Path | None, picture: Path | None) -> int:

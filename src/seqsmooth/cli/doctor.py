@@ -111,10 +111,8 @@ def examine(device: torch.device, deadline: float) -> list[Finding]:
     """Compare losses of ours with the formula in float64, largest error of loss and gradient; stops at the deadline."""
     generator = torch.Generator().manual_seed(0)
     rows, vocab, hidden = 24, 1003, 32
-    logits, states, weight, vectors = (
-        torch.randn(shape, generator=generator)
-        for shape in ((rows, vocab), (rows, hidden), (vocab, hidden), (vocab, 16))
-    )
+    shapes = ((rows, vocab), (rows, hidden), (vocab, hidden), (vocab, 16))
+    logits, states, weight, vectors = (torch.randn(shape, generator=generator) for shape in shapes)
     labels = torch.randint(vocab, (rows,), generator=generator)
     units = torch.nn.functional.normalize(vectors.double(), dim=-1)
     same = torch.nn.functional.one_hot(labels, vocab).double()
