@@ -1,1 +1,1 @@
-"""The benchmark: every loss beside its peers, on the same tensors, in one process."""
+"""What is timed, and against whom."""

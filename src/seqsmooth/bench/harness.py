@@ -2,20 +2,19 @@
 
 from __future__ import annotations
 
-import gc
 import math
+import random
 import re
 import time
 from collections.abc import Callable, Iterable, Sequence
-from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from typing import Generic, TypeVar
 
 import torch
 from torch import Tensor
 
-from seqsmooth.bench.clock import Clock
-from seqsmooth.bench.records import Row, Spread, Table
+from seqsmooth.bench.clock import Clock, Step
+from seqsmooth.bench.records import MODES, Mode, Row, Spread, Table
 from seqsmooth.ops.checks import must
 
 Results = tuple[Tensor, ...]
@@ -25,8 +24,6 @@ Say = Callable[[str], None]
 WARM_UPS = 3
 LEAST_ROUNDS = 5
 MOST_ROUNDS = 200
-CROWDED = 0.4
-"""Below this share of free memory, cached memory is given back between contestants."""
 SEED = 20180715
 """Before what must draw the same samples twice."""
 
@@ -38,8 +35,10 @@ class Call:
     step: Callable[[], Results]
     exact: Callable[[], Results] | None = None
     """The same results in float64, by other means."""
-    restore: Callable[[], None] | None = None
+    restore: Callable[[], None] = lambda: None
     """Undoes what a step has done to its inputs; not timed."""
+    capture: Callable[[], Step] | None = None
+    """Makes a graph of the step in its own way; returns what replays it."""
 
 
 @dataclass(frozen=True)
@@ -63,9 +62,9 @@ class Entry:
 
     row: Row
     calls: list[Call]
-    graphs: list[torch.cuda.CUDAGraph]
+    replays: list[Step]
     on_host: bool
-    times: dict[str, list[float]] = field(default_factory=lambda: {"eager": [], "graph": []})
+    times: dict[Mode, list[float]] = field(default_factory=lambda: {mode: [] for mode in MODES})
 
 
 @dataclass(frozen=True)
@@ -135,25 +134,26 @@ class Contest:
             entry.row = replace(row, first_call_s=round(time.monotonic() - began, 3))
             if sample is not None:
                 entry.row = replace(entry.row, errors=self._errors(contestant.bind(sample), results))
-            if self.clock.on_gpu and not contestant.on_host:
-                entry.row = replace(entry.row, extra_bytes=self._extra_bytes(calls[0]))
+            if not contestant.on_host:
+                extra = self.clock.extra_bytes(calls[0].step)
+                calls[0].restore()
+                entry.row = replace(entry.row, extra_bytes=extra)
+            for call in calls:
+                for _ in range(WARM_UPS):
+                    self._run(call)
         except Exception as error:  # noqa: BLE001 - a peer may fail in any way, and that is a result
-            entry.row = replace(entry.row, failures={"call": _told(error)})
-            self._free()
+            entry.row = replace(entry.row, failures={"call": told(error)})
+            self.clock.relieve()
             return entry
         entry.calls = calls
-        for call in calls:
-            for _ in range(WARM_UPS):
-                self._run(call)
-        if self.clock.on_gpu and not contestant.on_host:
+        if self.clock.captures and not contestant.on_host:
             self._capture(entry)
-        self._free()
+        self.clock.relieve()
         return entry
 
     def _run(self, call: Call) -> None:
         call.step()
-        if call.restore is not None:
-            call.restore()
+        call.restore()
         self.clock.settle()
 
     def _errors(self, call: Call, names: Sequence[str]) -> dict[str, float]:
@@ -161,80 +161,53 @@ class Contest:
             return {}
         torch.manual_seed(SEED)
         got = tuple(result.detach().clone() for result in call.step())
-        if call.restore is not None:
-            call.restore()
+        call.restore()
         torch.manual_seed(SEED)
         pairs = zip(names, got, call.exact(), strict=True)
         return {name: relative_error(result, expected) for name, result, expected in pairs}
 
-    def _extra_bytes(self, call: Call) -> int:
-        self._free()
-        torch.cuda.reset_peak_memory_stats(self.clock.device)
-        before = torch.cuda.memory_allocated(self.clock.device)
-        results = call.step()
-        peak = torch.cuda.max_memory_allocated(self.clock.device)
-        # What is still there is the results; one that lies in the memory of an input takes none.
-        kept = torch.cuda.memory_allocated(self.clock.device) - before
-        del results
-        if call.restore is not None:
-            call.restore()
-        return peak - before - kept
-
     def _capture(self, entry: Entry) -> None:
         try:
             for call in entry.calls:
-                entry.graphs.append(self.clock.capture(call.step))
-                if call.restore is not None:
-                    call.restore()
+                entry.replays.append(call.capture() if call.capture is not None else self.clock.capture(call.step))
+                call.restore()
                 for _ in range(WARM_UPS):
-                    self.clock.replay(entry.graphs[-1])
-                    if call.restore is not None:
-                        call.restore()
+                    self.clock.replay(entry.replays[-1])
+                    call.restore()
         except Exception as error:  # noqa: BLE001 - likewise
-            entry.graphs = []
-            entry.row = replace(entry.row, failures={"graph": _told(error)})
+            entry.replays = []
+            entry.row = replace(entry.row, failures={"graph": told(error)})
+            for call in entry.calls:
+                call.restore()
 
     def _time(self, entries: Sequence[Entry], deadline: float) -> None:
-        turn = 0
+        shuffle, turn = random.Random(SEED), 0
         for done in range(1 + MOST_ROUNDS):
             if done > LEAST_ROUNDS and time.monotonic() > deadline:
                 break
-            for mode in ("eager", "graph"):
-                for entry in entries:
-                    if mode == "graph" and not entry.graphs:
+            self.say(f"round {done} of {MOST_ROUNDS} at most")
+            for mode in MODES:
+                # In another order each time, so that nobody always comes after the same neighbour.
+                for entry in shuffle.sample(entries, len(entries)):
+                    if mode == "graph" and not entry.replays:
                         continue
-                    # The same contestant takes another set in the next round, and its neighbour another in this one.
-                    place = (turn + done) % len(entry.calls)
+                    took = self._timed(entry, turn % len(entry.calls), mode)
                     turn += 1
-                    took = self._timed(entry, place, mode)
                     if done > 0:  # the first round is another warm-up
                         entry.times[mode].append(took)
-            if done % 20 == 0:
-                self.say(f"round {done}")
-        self.clock.settle()
 
-    def _timed(self, entry: Entry, place: int, mode: str) -> float:
+    def _timed(self, entry: Entry, place: int, mode: Mode) -> float:
         call = entry.calls[place]
         if mode == "graph":
-            took = self.clock.replay(entry.graphs[place])
+            took = self.clock.replay(entry.replays[place])
         else:
             took = (self.clock.host if entry.on_host else self.clock.eager)(call.step)
-        if call.restore is not None:
-            call.restore()
+        call.restore()
         return took
 
     def _finished(self, entry: Entry) -> Row:
         spreads = {mode: Spread.of(times) if times else None for mode, times in entry.times.items()}
         return replace(entry.row, eager=spreads["eager"], graph=spreads["graph"])
-
-    def _free(self) -> None:
-        gc.collect()
-        self.clock.settle()
-        if self.clock.on_gpu:
-            free, total = torch.cuda.mem_get_info(self.clock.device)
-            if free < CROWDED * total:
-                with suppress(RuntimeError):  # the allocator refuses after a capture that failed
-                    torch.cuda.empty_cache()
 
 
 Part = tuple[str, Callable[[Contest], Table]]
@@ -263,8 +236,10 @@ def again(contestants: Sequence[Contestant[I]], name: str) -> list[Contestant[I]
     return [*contestants, *extra]
 
 
-def _told(error: Exception) -> str:
+def told(error: Exception) -> str:
     """The first line of an error, short enough for a table, without the folders of this machine."""
+    if "capture" in str(error) and isinstance(error.__context__, RuntimeError):
+        error = error.__context__  # what made the capture fail, rather than that it did
     lines = str(error).strip().splitlines() or [""]
     text = re.sub(r"(/[\w.+-]+)+/", "", lines[0].strip())
     if "synchroniz" in text:

@@ -28,7 +28,7 @@ def describe(clock: Clock, commit: str | None = None) -> dict[str, Any]:
         clock: of the device.
         commit: what to call the code; what git says of it otherwise.
     """
-    gpu = clock.on_gpu
+    gpu = clock.captures
     return {
         "device": torch.cuda.get_device_name(clock.device) if gpu else f"CPU, {torch.get_num_threads()} threads",
         "capability": ".".join(map(str, torch.cuda.get_device_capability(clock.device))) if gpu else None,
@@ -73,7 +73,7 @@ def matmul_rate(clock: Clock, size: int) -> float:
 def _median_ms(clock: Clock, step: Any) -> float:
     for _ in range(3):
         step()
-    return median(clock.eager(step) for _ in range(REPEATS if clock.on_gpu else 3))
+    return median(clock.eager(step) for _ in range(REPEATS if clock.captures else 3))
 
 
 def _git(folder: Path, *words: str) -> str:

@@ -1,4 +1,4 @@
-"""A report as a picture: one panel a table, one bar a contestant."""
+"""A report as a picture: one panel a table, one line a contestant."""
 
 from __future__ import annotations
 
@@ -8,12 +8,12 @@ from pathlib import Path
 from typing import Any
 
 from seqsmooth.bench import peers
-from seqsmooth.bench.records import Report, Row, Spread, Table
+from seqsmooth.bench.records import Report, Row, Table
 from seqsmooth.bench.report import number, per_item
 from seqsmooth.ops import checks
 
 FORMATS = (".png", ".svg")
-OURS, THEIRS, INK = "#0b6e99", "#b8bec4", "#22272b"
+OURS, THEIRS, INK = "#0b6e99", "#7d868d", "#22272b"
 ROW_HEIGHT = 0.21
 PANEL_WIDTH = 8.2
 
@@ -60,45 +60,50 @@ def _panel(axes: Any, table: Table) -> None:
     rows = [row for row in table.rows if row.ours] + [row for row in table.rows if not row.ours]
     places = list(range(len(rows), 0, -1))
     for place, row in zip(places, rows, strict=True):
-        _bar(axes, place, row, table)
+        _marks(axes, place, row, table)
     axes.set_yticks(places, [row.name for row in rows], fontsize=7.5)
     axes.set_ylim(0.3, len(rows) + 0.7)
     axes.set_xscale("log")
     axes.set_title(table.title, fontsize=9, loc="left", color=INK)
-    unit = "ms" if table.items is None else "us for each"
-    legend = "bar: graph replay (pale: eager, where not captured); ring: eager submission"
-    axes.set_xlabel(f"{unit}; {legend}", fontsize=7.5)
+    unit = "ms" if table.items is None else "us" if table.items == 1 else "us for each"
+    axes.set_xlabel(f"{unit}; disc: graph replay, ring: eager submission; numbers: the disc, or the ring", fontsize=7.5)
+    ticker: Any = importlib.import_module("matplotlib.ticker")
+    axes.xaxis.set_major_locator(ticker.LogLocator(subs=(1.0, 2.0, 3.0, 5.0) if _decades(axes) < 2.5 else (1.0,)))
+    axes.xaxis.set_minor_locator(ticker.NullLocator())
+    axes.xaxis.set_major_formatter(ticker.FuncFormatter(lambda value, _: f"{value:g}"))
     axes.tick_params(axis="x", labelsize=7.5)
     axes.tick_params(axis="y", length=0)
-    axes.grid(axis="x", which="major", color="#e3e6e8", linewidth=0.8)
+    axes.grid(axis="both", which="major", color="#e7eaec", linewidth=0.7)
     axes.set_axisbelow(True)
     for side in ("top", "right", "left"):
         axes.spines[side].set_visible(False)
-    low, high = axes.get_xlim()
-    axes.set_xlim(low, high * (high / low) ** 0.12)  # room for the numbers
     peer = table.row(table.peer)
     best = None if peer is None else peer.best()
     if peer is not None and best is not None:
-        axes.axvline(_value(best.median, peer, table), color=INK, linewidth=0.7, linestyle=(0, (4, 3)))
+        axes.axvline(_value(best.median, peer, table), color=THEIRS, linewidth=0.8, linestyle=(0, (4, 3)), zorder=1)
+    axes.axhline(sum(not row.ours for row in rows) + 0.5, color=THEIRS, linewidth=0.8)
 
 
-def _bar(axes: Any, place: int, row: Row, table: Table) -> None:
+def _marks(axes: Any, place: int, row: Row, table: Table) -> None:
+    """A disc, a ring, the quartiles as lines through them, and at the right edge the number."""
     best = row.best()
+    at_edge = {"xycoords": ("axes fraction", "data"), "fontsize": 7, "va": "center"}
     if best is None:
-        axes.annotate(
-            "did not run", (0.01, place), xycoords=("axes fraction", "data"), fontsize=7, va="center", color="#8a4b08"
-        )
+        axes.annotate("did not run", (1.01, place), color="#8a4b08", **at_edge)
         return
     colour = OURS if row.ours else THEIRS
-    middle, low, high = (_value(time, row, table) for time in (best.median, best.q1, best.q3))
-    captured = row.graph is not None
-    axes.barh(place, middle, height=0.66, color=colour, alpha=1.0 if captured or not row.ours else 0.55)
-    axes.plot([low, high], [place, place], color=INK, linewidth=1.1, solid_capstyle="butt")
-    if captured and isinstance(row.eager, Spread):
-        eager = _value(row.eager.median, row, table)
-        axes.plot([eager], [place], marker="o", markersize=3.6, markerfacecolor="white", markeredgecolor=INK)
-    beside = {"xytext": (4, 0), "textcoords": "offset points", "va": "center"}
-    axes.annotate(number(middle, 3), (middle, place), fontsize=6.8, color=INK, **beside)
+    for spread, face in ((row.eager, "white"), (row.graph, colour)):
+        if spread is None:
+            continue
+        low, middle, high = (_value(time, row, table) for time in (spread.q1, spread.median, spread.q3))
+        axes.plot([low, high], [place, place], color=colour, linewidth=1.4, solid_capstyle="butt", zorder=2)
+        axes.plot([middle], [place], "o", markersize=4.6, markerfacecolor=face, markeredgecolor=colour, zorder=3)
+    axes.annotate(number(_value(best.median, row, table), 3), (1.01, place), color=INK, **at_edge)
+
+
+def _decades(axes: Any) -> float:
+    low, high = axes.get_xlim()
+    return math.log10(high / low)
 
 
 def _value(milliseconds: float, row: Row, table: Table) -> float:

@@ -93,6 +93,8 @@ class Report:
     benchmark: str
     machine: Mapping[str, Any]
     tables: tuple[Table, ...]
+    failures: Mapping[str, str] = field(default_factory=dict)
+    """Why a table could not be made."""
 
     def save(self, path: str | os.PathLike[str]) -> None:
         """Write the file whole or not at all: what was at `path` before stays until the new file is complete."""
@@ -116,7 +118,8 @@ class Report:
             held = json.loads(path.read_text(encoding="utf-8"))
             if held["kind"] != KIND:
                 raise ValueError(f"it is of the kind {held['kind']!r}")
-            return cls(held["benchmark"], held["machine"], tuple(_table(table) for table in held["tables"]))
+            tables = tuple(_table(table) for table in held["tables"])
+            return cls(held["benchmark"], held["machine"], tables, held["failures"])
         except OSError as error:
             raise ValueError(f"`file` must be one that can be read, but {path} cannot: {error.strerror}.") from error
         except (KeyError, TypeError, ValueError) as error:

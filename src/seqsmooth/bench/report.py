@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import partial
@@ -21,7 +22,8 @@ class Column:
 
 def text(report: Report) -> str:
     """The whole report."""
-    return "\n\n".join([heading(report), *(table_text(table, report) for table in report.tables)])
+    failed = [f"{name}: failed: {why}" for name, why in report.failures.items()]
+    return "\n\n".join([heading(report), *(table_text(table, report) for table in report.tables), *failed])
 
 
 def heading(report: Report) -> str:
@@ -49,12 +51,14 @@ def columns(table: Table, report: Report) -> list[Column]:
     for mode in MODE_NAMES:
         if not any(getattr(row, mode) for row in table.rows):
             continue
-        chosen.append(Column(f"{mode} {_unit(table)}", partial(_time, table=table, mode=mode)))
+        chosen.append(Column(f"{mode} {'ms' if table.items is None else 'us'}", partial(_time, table=table, mode=mode)))
         chosen.append(Column("+-%", partial(_width, mode=mode)))
         if any(row.against for row in table.rows):
             chosen.append(Column("/ours", partial(_to_ours, table=table, mode=mode)))
         if table.row(table.peer) is not None:
             chosen.append(Column("/peer", partial(_to_peer, table=table, mode=mode)))
+    if table.items not in (None, 1):
+        chosen.append(Column("us each", partial(_each, table=table)))
     rates: tuple[tuple[str, int | None, str], ...] = (
         ("copy %", table.copied_bytes, "copy_bytes_per_s"),
         ("matmul %", table.flop, "matmul_flop_per_s"),
@@ -102,20 +106,22 @@ def per_item(row: Row, table: Table) -> float:
     return float(row.items or table.items or 1)
 
 
-def _unit(table: Table) -> str:
-    return "ms" if table.items is None else "us each"
-
-
 def _scaled(row: Row, table: Table, mode: Mode) -> float | None:
+    """The time of one item."""
     spread: Spread | None = getattr(row, mode)
     return None if spread is None else spread.median / per_item(row, table)
 
 
 def _time(row: Row, table: Table, mode: Mode) -> str:
-    value = _scaled(row, table, mode)
-    if value is None:
+    spread: Spread | None = getattr(row, mode)
+    if spread is None:
         return "failed" if mode in row.failures or "call" in row.failures else "-"
-    return number(value if table.items is None else 1000 * value)
+    return number(spread.median if table.items is None else 1000 * spread.median)
+
+
+def _each(row: Row, table: Table) -> str:
+    best = row.best()
+    return "-" if best is None else number(1000 * best.median / per_item(row, table))
 
 
 def _ratio(row: Row, base: Row | None, table: Table, mode: Mode) -> str:
@@ -153,8 +159,9 @@ def _error(row: Row, name: str) -> str:
 
 def number(value: float, digits: int = 4) -> str:
     """A number with so many digits, never in powers of ten."""
-    before = len(str(int(abs(value)))) if abs(value) >= 1 else 0
-    return f"{value:.{max(0, min(6, digits - before))}f}"
+    if not value:
+        return "0"
+    return f"{value:.{max(0, digits - 1 - math.floor(math.log10(abs(value))))}f}"
 
 
 def _line(name: str, width: int, cells: Sequence[str]) -> str:

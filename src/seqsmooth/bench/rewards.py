@@ -25,8 +25,10 @@ VOCAB = 9800
 DOCUMENTS = 20_000
 BY_PEERS = 50
 """Candidates that scorers of a millisecond each are given."""
-BY_HOST = 250
-"""Candidates that ours are given on the host."""
+BY_HOST = 50
+"""Rows that ours are given on the host."""
+SAMPLE_ROWS = 500
+"""Rows that are also scored in float64."""
 INPUT_SETS = 3
 
 
@@ -37,9 +39,13 @@ class Captions:
     candidates: Tensor  # (B, L, T)
     references: Tensor  # (B, R, S)
 
-    def singles(self, count: int) -> Captions:
-        """The first candidate of the first rows, on the host."""
-        return Captions(self.candidates[:count, :1].cpu(), self.references[:count].cpu())
+    def first(self, rows: int, samples: int | None = None) -> Captions:
+        """The first rows, with their first samples."""
+        return Captions(self.candidates[:rows, :samples], self.references[:rows])
+
+    def on_host(self) -> Captions:
+        """The same on the CPU."""
+        return Captions(self.candidates.cpu(), self.references.cpu())
 
 
 def parts(sizes: Sequence[int] = SIZES) -> list[Part]:
@@ -58,8 +64,9 @@ def table(size: int, contest: Contest, *, documents: int = DOCUMENTS, seed: int 
     rows, samples = (ROWS, size // ROWS) if size < 2500 else (size // REFERENCES, REFERENCES)
     inputs = [captions(rows, samples, generator) for _ in range(INPUT_SETS)]
     frequencies = document_frequencies(documents)
-    everyone = [*ours(frequencies, device), *theirs(inputs[0])]
-    measured = contest.rows(contest.chosen(again(everyone, "CIDEr-D")), inputs, inputs[0], ("score",))
+    everyone = [*ours(frequencies, device, min(rows, BY_HOST) * samples), *theirs(inputs[0])]
+    sample = inputs[0].first(SAMPLE_ROWS)
+    measured = contest.rows(contest.chosen(again(everyone, "CIDEr-D")), inputs, sample, ("score",))
     shape: dict[str, int | str] = {"B": rows, "L": samples, "R": REFERENCES, "T": LENGTH, "V": VOCAB}
     title = f"rewards: {size} candidates of {LENGTH} tokens, {REFERENCES} references each"
     return Table(title, shape | {"documents": documents}, measured, peer="pycocoevalcap CIDEr", items=size)
@@ -86,8 +93,8 @@ def document_frequencies(documents: int) -> DocumentFrequencies:
     return DocumentFrequencies.build(corpus.references.tolist())
 
 
-def ours(frequencies: DocumentFrequencies, device: torch.device) -> Iterator[Contestant[Captions]]:
-    """Our rewards on the device, and some candidates on the host."""
+def ours(frequencies: DocumentFrequencies, device: torch.device, on_host: int) -> Iterator[Contestant[Captions]]:
+    """Our rewards on the device, and `on_host` candidates on the host."""
     scorers: dict[str, Callable[[torch.dtype], nn.Module]] = {
         "CIDEr-D": lambda dtype: Cider(frequencies, dtype=dtype),
         "BLEU-4": lambda dtype: Bleu(4, dtype=dtype),
@@ -95,12 +102,12 @@ def ours(frequencies: DocumentFrequencies, device: torch.device) -> Iterator[Con
     for name, make in scorers.items():
         yield Contestant(name, True, _ours(make, device))
     for name, make in scorers.items():
-        yield Contestant(f"{name} on the host", True, _on_host(make), on_host=True, items=None)
+        yield Contestant(f"{name} on the host", True, _on_host(make), on_host=True, items=on_host)
 
 
 def theirs(given: Captions) -> Iterator[Contestant[Captions]]:
     """Scorers of others, on the host, each with the number of ours that it should give."""
-    few = given.singles(BY_PEERS)
+    few = given.first(BY_PEERS, 1).on_host()
     count = few.candidates.shape[0]
     scorers: list[tuple[str, str, Callable[[Captions], Callable[[], list[float]]], Callable[[], nn.Module]]] = [
         ("pycocoevalcap CIDEr", "pycocoevalcap", _coco_cider, lambda: _cider_of(few)),
@@ -132,7 +139,7 @@ def _on_host(make: Callable[[torch.dtype], nn.Module]) -> Callable[[Captions], C
     scorer = cache(lambda: make(torch.float32))
 
     def bind(given: Captions) -> Call:
-        host = Captions(given.candidates.cpu(), given.references.cpu())
+        host = given.first(BY_HOST).on_host()
         ready = scorer()
         return Call(
             lambda: (ready(host.candidates, host.references),),

@@ -8,9 +8,9 @@ from dataclasses import dataclass
 
 import torch
 
-from seqsmooth.bench import head, loss, machine, rewards, sampler
-from seqsmooth.bench.clock import Clock
-from seqsmooth.bench.harness import Contest, Part, Say
+from seqsmooth.bench import head, loss, machine, rewards, sampler, training_steps
+from seqsmooth.bench.clock import Clock, clock_of
+from seqsmooth.bench.harness import Contest, Part, Say, told
 from seqsmooth.bench.records import Report
 from seqsmooth.bench.shapes import DTYPES, chosen_shapes
 from seqsmooth.ops import checks
@@ -55,7 +55,7 @@ class Settings:
 
     def clock(self) -> Clock:
         """The clock of the device."""
-        return Clock(torch.device(self.device or ("cuda" if torch.cuda.is_available() else "cpu")))
+        return clock_of(torch.device(self.device or ("cuda" if torch.cuda.is_available() else "cpu")))
 
 
 def run(benchmark: str, settings: Settings, say: Say | None = None) -> Report:
@@ -67,7 +67,7 @@ def run(benchmark: str, settings: Settings, say: Say | None = None) -> Report:
     parts = _parts(benchmark, settings)
     say("measuring the machine")
     described = machine.describe(clock, settings.commit)
-    tables = []
+    tables, failures = [], {}
     for number, (name, make) in enumerate(parts):
         share = max(0.0, deadline - time.monotonic()) / (len(parts) - number)
 
@@ -75,11 +75,13 @@ def run(benchmark: str, settings: Settings, say: Say | None = None) -> Report:
             say(f"{benchmark} {name}: {message}")
 
         tell("making the inputs")
-        tables.append(make(Contest(clock, share, tell, settings.only)))
-        if clock.on_gpu:
-            torch.cuda.empty_cache()
+        try:
+            tables.append(make(Contest(clock, share, tell, settings.only)))
+        except RuntimeError as error:  # of the device, as when its memory is full; the other tables may still do
+            failures[name] = told(error)
+        clock.relieve()
     say(DONE)
-    return Report(benchmark, described, tuple(tables))
+    return Report(benchmark, described, tuple(tables), failures)
 
 
 def progress() -> Say:
@@ -109,7 +111,7 @@ def _parts(benchmark: str, settings: Settings) -> list[Part]:
         return rewards.parts(settings.sizes)
     if benchmark == "sampler":
         return sampler.parts()
-    return _steps()
+    return training_steps.parts("bf16" if settings.dtype == "bf16" else "tf32")
 
 
 def _shaped(benchmark: str, settings: Settings) -> list[Part]:
@@ -123,12 +125,3 @@ def _shaped(benchmark: str, settings: Settings) -> list[Part]:
 
     shapes = chosen_shapes(settings.shapes or "a,b,c,d")
     return [part(shape.name) for shape in shapes]
-
-
-def _steps() -> list[Part]:
-    try:
-        from seqsmooth.bench import step  # type: ignore[attr-defined]
-    except ImportError as error:
-        raise ValueError(f"`bench step` must have the models of seqsmooth, but they are not here: {error}.") from error
-    parts: list[Part] = step.parts()
-    return parts

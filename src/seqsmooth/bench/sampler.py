@@ -37,10 +37,8 @@ def table(shape: Shape, contest: Contest, *, seed: int = 0) -> Table:
     inputs = [words(shape, generator) for _ in range(INPUT_SETS)]
     everyone = [*ours(shape, contest.clock.device), *theirs(shape)]
     rows = contest.rows(contest.chosen(again(everyone, _name("vocab", 5))), inputs)
-    title = (
-        f"sampler: B = {shape.batch}, T = {shape.steps}, V = {shape.vocab}, time for a sentence with all its samples"
-    )
-    return Table(title, shape.described(), rows, peer=LOOP.format(5), items=shape.batch)
+    title = f"sampler: B = {shape.batch}, T = {shape.steps}, V = {shape.vocab}; time for the batch"
+    return Table(title, shape.described(), rows, peer=LOOP.format(5), items=1)
 
 
 LOOP = "RAML loop, L={}"

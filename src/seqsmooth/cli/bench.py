@@ -23,11 +23,11 @@ def options(parser: argparse.ArgumentParser) -> None:
     kinds = parser.add_subparsers(metavar="WHAT", required=True, dest="what")
     for name, summary in SUMMARIES.items():
         child = kinds.add_parser(name, help=summary, description=summary)
-        _run_options(child, shaped=name in ("loss", "head"))
+        _run_options(child, shaped=name in ("loss", "head"), typed=name in ("loss", "head", "step"))
         child.add_argument("--json", type=Path, metavar="FILE", help="write the report here, whole or not at all")
         child.add_argument("--plot", type=Path, metavar="FILE", help="draw it: a .png or .svg (needs matplotlib)")
     child = kinds.add_parser("all", help="all of these, one after the other in one process")
-    _run_options(child, shaped=True)
+    _run_options(child, shaped=True, typed=True)
     child.add_argument("--skip", default="", metavar="NAMES", help="leave these out, as in step,rewards")
     child.add_argument("--folder", type=Path, required=True, help="where NAME.json of each goes")
     child = kinds.add_parser("show", help="print and draw a report that was written before")
@@ -38,17 +38,17 @@ def options(parser: argparse.ArgumentParser) -> None:
     child.add_argument("files", type=Path, nargs="*", help="what --json wrote")
 
 
-def _run_options(parser: argparse.ArgumentParser, *, shaped: bool) -> None:
+def _run_options(parser: argparse.ArgumentParser, *, shaped: bool, typed: bool) -> None:
     parser.add_argument("--seconds", type=float, default=100.0, help="take no longer than about this (default 100)")
     parser.add_argument("--device", help="cuda or cpu (default: cuda where there is one)")
     parser.add_argument("--only", metavar="REGEX", help="contestants whose name this finds")
     parser.add_argument("--commit", help="the name of the code, where git does not know it")
+    if typed:
+        parser.add_argument("--dtype", default="bf16", help="bf16 (default), fp16 or fp32")
     if shaped:
         parser.add_argument("--shapes", metavar="NAMES", help="as in a,b (default: a,b,c,d)")
-        parser.add_argument("--dtype", default="bf16", help="bf16 (default), fp16 or fp32")
-        parser.add_argument(
-            "--compiled", default="", metavar="NAMES", help="shapes at which torch.compile takes part, 30 s for each"
-        )
+        rule = "shapes at which torch.compile takes part, half a minute for each contestant"
+        parser.add_argument("--compiled", default="", metavar="NAMES", help=rule)
 
 
 def start(given: argparse.Namespace) -> int:
@@ -72,10 +72,8 @@ def _all(given: argparse.Namespace) -> int:
         checks.one_of("skip", name, list(SUMMARIES))
     checks.must(given.folder.is_dir(), "folder", "a folder that is there", str(given.folder))
     chosen = [name for name in SUMMARIES if name not in skipped]
-    for name in chosen:
-        settings = _settings(given, given.seconds / len(chosen))
-        _deliver(run.run(name, settings), given.folder / f"{name}.json", None)
-    return 0
+    settings = _settings(given, given.seconds / len(chosen))
+    return max(_deliver(run.run(name, settings), given.folder / f"{name}.json", None) for name in chosen)
 
 
 def _settings(given: argparse.Namespace, seconds: float) -> run.Settings:
@@ -84,12 +82,13 @@ def _settings(given: argparse.Namespace, seconds: float) -> run.Settings:
 
 
 def _deliver(made: Report, json: Path | None, picture: Path | None) -> int:
-    print(report.text(made), flush=True)
+    """Files first: whoever reads the output may have seen enough before its end."""
     if json is not None:
         made.save(json)
     if picture is not None:
         plot.save(made, picture)
-    return 0
+    print(report.text(made), flush=True)
+    return 1 if made.failures else 0
 
 
 def _check_file(name: str, path: Path | None) -> None:
