@@ -187,13 +187,15 @@ def test_one_takes_part_twice() -> None:
 
 
 def test_the_reason_of_a_failed_capture_is_what_went_wrong_inside() -> None:
-    try:
+    def fail() -> None:
         try:
             raise RuntimeError("an operation that is not allowed")
         finally:
             raise RuntimeError("operation failed due to a previous error during capture")
-    except RuntimeError as error:
-        assert told(error) == "RuntimeError: an operation that is not allowed"
+
+    with pytest.raises(RuntimeError) as raised:
+        fail()
+    assert told(raised.value) == "RuntimeError: an operation that is not allowed"
 
 
 @pytest.mark.parametrize(
