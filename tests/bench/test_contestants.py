@@ -95,6 +95,26 @@ def test_packages_take_part_where_they_are(monkeypatch: pytest.MonkeyPatch) -> N
     assert not packaged & names
 
 
+@pytest.mark.parametrize("smoothing", [0.0, 0.1])
+def test_liger_is_called_as_it_should_be(smoothing: float) -> None:
+    pytest.importorskip("liger_kernel")
+    device = "cuda" if torch.cuda.is_available() else "cpu"  # there in Triton's interpreter
+    generator = torch.Generator().manual_seed(0)
+    hidden, weight = torch.randn(6, 16, generator=generator), torch.randn(50, 16, generator=generator)
+    labels = torch.randint(50, (6,), generator=generator).to(device)
+    given = [(hidden @ weight.T).to(device).requires_grad_()]
+    both = [hidden.to(device).requires_grad_(), weight.to(device).requires_grad_()]
+    wanted = torch.nn.functional.cross_entropy(given[0], labels, label_smoothing=smoothing)
+    slope = torch.autograd.grad(wanted, given)[0]
+    got = peers.liger_loss(smoothing)(given[0], labels)
+    torch.testing.assert_close(got, wanted)
+    torch.testing.assert_close(torch.autograd.grad(got, given)[0], slope)
+    for memory in head.CHUNK_MEMORIES:
+        got = peers.liger_head(memory, smoothing)(*both, labels)
+        torch.testing.assert_close(got, wanted)
+        torch.testing.assert_close(torch.autograd.grad(got, both), (slope @ both[1], slope.T @ both[0]))
+
+
 def test_a_destroyer_works_on_its_own_copy() -> None:
     text_shape = SHAPES["tiny"]
     given = loss.given_logits(text_shape, torch.float32, torch.Generator().manual_seed(0))

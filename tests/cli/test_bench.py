@@ -116,6 +116,17 @@ def test_the_doctor_finds_a_wrong_loss(monkeypatch: pytest.MonkeyPatch, capsys: 
     assert "please report" in told
 
 
+def test_the_doctor_survives_a_loss_that_does_not_run(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    def broken(*given: object, **named: object) -> torch.Tensor:
+        raise RuntimeError("no kernel image is available")
+
+    monkeypatch.setattr(torch.Tensor, "log_softmax", broken)
+    assert main(["doctor"]) == 1
+    assert capsys.readouterr().out.count("WRONG  RuntimeError: no kernel image is available") == 12
+
+
 @pytest.mark.parametrize(
     ("variable", "installed", "said"),
     [
