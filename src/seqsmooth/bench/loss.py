@@ -110,7 +110,7 @@ def exact(
 
 
 def slots(vocabulary: Vocabulary, count: int = TOP) -> Callable[[Words], tuple[Tensor, Tensor]]:
-    """The label and `count` other tokens at each position with their weights: any will do, for none knows the other."""
+    """The label and `count` other tokens at each position, with weights; which tokens makes no difference to the time."""
 
     def made(text: Words) -> tuple[Tensor, Tensor]:
         labels = text.labels.unsqueeze(1)

@@ -77,9 +77,9 @@ def run(benchmark: str, settings: Settings, say: Say | None = None) -> Report:
         tell("making the inputs")
         try:
             tables.append(make(Contest(clock, share, tell, settings.only)))
-        except RuntimeError as error:  # of the device, as when its memory is full; the other tables may still do
+            clock.relieve()
+        except RuntimeError as error:  # of the device, as when its memory is full; what is measured is kept
             failures[name] = told(error)
-        clock.relieve()
     say(DONE)
     return Report(benchmark, described, tuple(tables), failures)
 
