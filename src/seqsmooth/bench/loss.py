@@ -110,7 +110,7 @@ def exact(
 
 
 def slots(vocabulary: Vocabulary, count: int = TOP) -> Callable[[Words], tuple[Tensor, Tensor]]:
-    """The label and `count` other tokens at each position, with weights; which tokens makes no difference to the time."""
+    """The label and `count` other tokens at each position, with weights; which ones does not matter for the time."""
 
     def made(text: Words) -> tuple[Tensor, Tensor]:
         labels = text.labels.unsqueeze(1)
