@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+import math
+from dataclasses import dataclass, replace
+from functools import cached_property
 
 import torch
 from torch import Tensor
+from torch.nn import functional as F
 
 from seqsmooth.ops.tables import masked_dot
 
@@ -43,10 +46,7 @@ class SimilarityTable:
         tokens: Tensor,  # (n,)
     ) -> Tensor:  # (n, V)
         """The law of each token."""
-        with torch.autocast(self.units.device.type, enabled=False):  # which would round the cosines to bf16
-            reward = self.units[tokens] @ self.units.T
-        if self.counts is not None and self.beta > 0:
-            reward = reward - self.beta * _frequency_ratio(self.counts[tokens].unsqueeze(-1), self.counts)
+        reward = self._reward(tokens)
         # The best reward is taken off before dividing, so that no temperature overflows.
         best = reward.masked_fill(~self.known, -torch.inf).amax(-1, keepdim=True)
         spread = torch.softmax(
@@ -54,6 +54,40 @@ class SimilarityTable:
         )
         itself = tokens.unsqueeze(-1) == torch.arange(self.vocab_size, device=tokens.device)
         return torch.where(self.known[tokens].unsqueeze(-1), spread, itself.to(spread.dtype))
+
+    @cached_property
+    def halves(self) -> Tensor:  # (V, D') fp16
+        """The embeddings as the kernels read them, with columns of zeros up to a sum of two powers of 2.
+
+        A unit vector loses no more in fp16 than in TF32, and the tensor cores are twice as fast.
+        """
+        return F.pad(self.units, (0, sum(two_powers(self.units.shape[1])) - self.units.shape[1])).half()
+
+    @cached_property
+    def offsets(self) -> Tensor:  # (V,)
+        """Of each token y the base-2 logarithm of sum_v exp(r(v, y) / tau): r(v|y) is 2^(r(v, y) / (tau ln 2) - that).
+
+        From `halves`, so that rows the kernels make of those sum to 1 all the same.
+        """
+        rough = replace(self, units=self.halves.float())
+        at_once = max(1, ROW_ELEMENTS // self.vocab_size)
+        tokens = torch.arange(self.vocab_size, device=self.units.device)
+        parts = [rough._log_total(tokens[start : start + at_once]) for start in range(0, self.vocab_size, at_once)]
+        return torch.cat(parts)
+
+    def _log_total(self, tokens: Tensor) -> Tensor:
+        reward = self._reward(tokens).masked_fill(~self.known, -torch.inf)
+        return (reward.double() / self.tau).logsumexp(-1).div(math.log(2)).float()
+
+    def _reward(
+        self,
+        tokens: Tensor,  # (n,)
+    ) -> Tensor:  # (n, V)
+        with torch.autocast(self.units.device.type, enabled=False):  # which would round the cosines to bf16
+            reward = self.units[tokens] @ self.units.T
+        if self.counts is not None and self.beta > 0:
+            reward = reward - self.beta * _frequency_ratio(self.counts[tokens].unsqueeze(-1), self.counts)
+        return reward
 
     def combine(self, index: Tensor, weights: Tensor) -> Tensor:
         """Weighted sums of rows, few of the J at a time so that no (N, J, V) is made."""
@@ -72,6 +106,13 @@ class SimilarityTable:
     def dot(self, logits: Tensor, index: Tensor, weights: Tensor) -> Tensor:
         """Inner products with rows of logits."""
         return masked_dot(self.combine(index, weights).to(logits.dtype), logits)
+
+
+def two_powers(dimension: int) -> tuple[int, int]:
+    """The least sum of two powers of 2 that is not less, each at least 32; the second may be 0."""
+    wide = max(32, 1 << (dimension.bit_length() - 1))
+    rest = dimension - wide
+    return wide, max(32, 1 << (rest - 1).bit_length()) if rest > 0 else 0
 
 
 def _frequency_ratio(one: Tensor, other: Tensor) -> Tensor:

@@ -12,7 +12,7 @@ from torch.nn import functional as F
 from seqsmooth.ops import checks
 from seqsmooth.ops.precision import finest
 from seqsmooth.ops.sampling import uniforms
-from seqsmooth.ops.tables import SparseTable, Table, uniform_table
+from seqsmooth.ops.tables import SparseTable, Table, UniformTable
 from seqsmooth.smoothing.records import Truth
 from seqsmooth.smoothing.specials import is_any
 
@@ -113,7 +113,7 @@ def whole_vocabulary(vocab_size: int, undrawn: tuple[int, ...], device: torch.de
     ids = torch.arange(max(size, 1), device=device)
     for token in undrawn:  # ascending: each step over one makes room for the next
         ids = ids + (ids >= token).long()
-    table = uniform_table(vocab_size, undrawn, dtype=finest(device), device=device)
+    table = UniformTable(vocab_size, undrawn)
     return Pool(ids.unsqueeze(0), torch.full((1,), size, device=device), table)
 
 

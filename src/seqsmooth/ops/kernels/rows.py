@@ -1,0 +1,345 @@
+"""Losses of rows of logits against soft targets, and their gradient, in one read and one write.
+
+One program a row: c lse(z) - <q, z> and g (c softmax(z) - q) need the row twice, and the second time it is still in the
+cache. Target parts are read where they lie: slots and rows of sparse tables (held at once, duplicates merged), rows of
+dense tables, and a constant background.
+"""
+
+from __future__ import annotations
+
+import triton
+import triton.language as tl
+
+LOG2_E: tl.constexpr = tl.constexpr(1.4426950408889634)
+FAR: tl.constexpr = tl.constexpr(60.0)
+"""A logit this far above the first block's greatest is the reference instead, or exp would overflow."""
+
+
+@triton.jit
+def share_of(items, factor, COUNTED: tl.constexpr):
+    """What a reduced loss is multiplied by; a mean over nothing divides by 1."""
+    share = factor
+    if COUNTED:
+        number = tl.load(items).to(tl.float32)
+        share = factor / tl.where(number == 0, 1.0, number)
+    return share
+
+
+@triton.jit
+def _slots(
+    ids, id_row, id_slot, weights, weight_row, weight_slot,
+    list_ids, list_weights, list_index, list_share,
+    row, ignore_index, K: tl.constexpr, LISTS: tl.constexpr, LENGTH: tl.constexpr, SLOTS: tl.constexpr,
+):  # fmt: skip
+    """Tokens and masses of a row's slots and of its rows of a sparse table; how many of them are no padding."""
+    slot = tl.arange(0, SLOTS)
+    own = slot < K
+    token = tl.load(ids + row * id_row + slot * id_slot, mask=own, other=ignore_index)
+    filled = own & (token != ignore_index)
+    weight = tl.load(weights + row * weight_row + slot * weight_slot, mask=filled, other=0.0).to(tl.float32)
+    if LISTS > 0:
+        entry = slot - K
+        listed = (entry >= 0) & (entry < LISTS * LENGTH)
+        which = entry // LENGTH
+        number = tl.load(list_index + row * LISTS + which, mask=listed, other=-1)
+        listed = listed & (number >= 0)
+        share = tl.load(list_share + row * LISTS + which, mask=listed, other=0.0).to(tl.float32)
+        place = number * LENGTH + entry % LENGTH
+        token = tl.where(listed, tl.load(list_ids + place, mask=listed, other=0), token)
+        weight = tl.where(listed, share * tl.load(list_weights + place, mask=listed, other=0.0).to(tl.float32), weight)
+        filled = filled | listed
+    return tl.where(filled, token, 0), weight, filled
+
+
+@triton.jit
+def _mass(masses, index, share, row, J: tl.constexpr, SIZE: tl.constexpr, UNIT: tl.constexpr):
+    """The mass that a row takes from a table (UNIT: whose rows all sum to 1), and from how many of its rows."""
+    at = tl.arange(0, SIZE)
+    number = tl.load(index + row * J + at, mask=at < J, other=-1)
+    used = number >= 0
+    weight = tl.load(share + row * J + at, mask=used, other=0.0).to(tl.float32)
+    if not UNIT:
+        weight *= tl.load(masses + number, mask=used, other=0.0).to(tl.float32)
+    return tl.sum(weight, 0), tl.sum(used.to(tl.int32), 0)
+
+
+@triton.jit
+def _merge(merged, numbers, index, share, row, J: tl.constexpr, SIZE: tl.constexpr):
+    """List the rows of a table that a position weighs, each once and with all its weight; how many there are."""
+    every = tl.arange(0, SIZE)
+    number = tl.load(index + row * J + every, mask=every < J, other=-1)
+    weight = tl.load(share + row * J + every, mask=number >= 0, other=0.0).to(tl.float32)
+    same = number[:, None] == number[None, :]
+    total = tl.sum(tl.where(same, weight[None, :], 0.0), 1)
+    earlier = tl.sum((same & (every[None, :] < every[:, None])).to(tl.int32), 1)
+    first = (earlier == 0) & (number >= 0) & (total != 0)
+    before = tl.sum((first[None, :] & (every[None, :] < every[:, None])).to(tl.int32), 1)
+    tl.store(merged + row * J + before, total, mask=first)
+    tl.store(numbers + row * J + before, number, mask=first)
+    return tl.sum(first.to(tl.int32), 0)
+
+
+@triton.jit
+def _mixture(total, table, stride, limit, merged, numbers, distinct, row, at, J: tl.constexpr):
+    """Add the weighted sum of the listed rows of a table at some columns."""
+    for j in range(distinct):
+        values = table + tl.load(numbers + row * J + j) * stride
+        total += tl.load(merged + row * J + j) * tl.load(values + at, mask=at < limit, other=0.0).to(tl.float32)
+    return total
+
+
+@triton.jit
+def background(at, level, without_1, without_2, without_3, without_4, EXCLUDED: tl.constexpr):
+    """A constant over the vocabulary without a few tokens."""
+    value = tl.zeros_like(at).to(tl.float32) + level
+    if EXCLUDED > 0:
+        value = tl.where(at == without_1, 0.0, value)
+    if EXCLUDED > 1:
+        value = tl.where(at == without_2, 0.0, value)
+    if EXCLUDED > 2:
+        value = tl.where(at == without_3, 0.0, value)
+    if EXCLUDED > 3:
+        value = tl.where(at == without_4, 0.0, value)
+    return value
+
+
+@triton.jit
+def _widened(raw, bias, at, vocab_size, BIAS: tl.constexpr, PADDED: tl.constexpr):
+    """Logits as they were loaded, in single precision; columns of padding, which only make loads wide, do not count."""
+    z = raw.to(tl.float32)
+    if BIAS:
+        z += tl.load(bias + at, mask=at < vocab_size, other=0.0).to(tl.float32)
+    if PADDED:
+        z = tl.where(at < vocab_size, z, -float("inf"))
+    return z
+
+
+@triton.jit
+def rows(
+    logits, stride, gradient, gradient_stride, bias, limit, vocab_size,
+    smoothed, nll, state, count,  # (N,) twice, (3, N): lse, c, entropy
+    labels,  # (N,)
+    bonuses, bonus_stride,  # (N,) weights of the entropy
+    items, factor,  # () by which losses are divided once they are summed, and a factor
+    upstream, upstream_stride,  # (N,), where the gradient is made again
+    ids, id_row, id_slot, weights, weight_row, weight_slot,  # (N, K)
+    list_ids, list_weights, list_index, list_share,  # (G, LENGTH) twice, (N, LISTS) twice
+    table_1, stride_1, limit_1, masses_1, index_1, share_1, merged_1, numbers_1,  # (G, V), (G,), (N, J1) each
+    table_2, stride_2, limit_2, masses_2, index_2, share_2, merged_2, numbers_2,
+    index_0, share_0, uniform_size, without_1, without_2, without_3, without_4,  # (N, J0) twice, a background
+    index_3, share_3,  # (N, J3) of a table that another kernel adds
+    ignore_index,
+    K: tl.constexpr, LISTS: tl.constexpr, LENGTH: tl.constexpr, SLOTS: tl.constexpr,
+    J0: tl.constexpr, S0: tl.constexpr, J1: tl.constexpr, S1: tl.constexpr,
+    J2: tl.constexpr, S2: tl.constexpr, J3: tl.constexpr, S3: tl.constexpr, EXCLUDED: tl.constexpr,
+    BIAS: tl.constexpr, LABELS: tl.constexpr, ENTROPY: tl.constexpr, GRADIENT: tl.constexpr,
+    COUNTED: tl.constexpr, FOLD: tl.constexpr, AGAIN: tl.constexpr, PADDED: tl.constexpr, BLOCK: tl.constexpr,
+):  # fmt: skip
+    """One row, a block of columns at a time."""
+    row = tl.program_id(0).to(tl.int64)
+    logits += row * stride
+    gradient += row * gradient_stride
+    columns = tl.arange(0, BLOCK)
+
+    full = share_of(items, factor, COUNTED)
+    scale = full if FOLD else 1.0
+    if AGAIN:
+        wanted = full * tl.load(upstream + row * upstream_stride).to(tl.float32)
+        if wanted == scale:
+            return
+        scale = wanted
+
+    token, weight, filled = _slots(
+        ids, id_row, id_slot, weights, weight_row, weight_slot, list_ids, list_weights, list_index, list_share,
+        row, ignore_index, K, LISTS, LENGTH, SLOTS,
+    )  # fmt: skip
+    parts = tl.sum(filled.to(tl.int32), 0)
+    c = tl.sum(weight, 0)
+    level = 0.0
+    if J0 > 0:
+        mass, used = _mass(share_0, index_0, share_0, row, J0, S0, True)
+        mass = tl.where(uniform_size > 0, mass, 0.0)
+        level = mass / tl.maximum(uniform_size, 1)
+        c += mass
+        parts += used
+    if J1 > 0:
+        mass, used = _mass(masses_1, index_1, share_1, row, J1, S1, False)
+        distinct_1 = _merge(merged_1, numbers_1, index_1, share_1, row, J1, S1)
+        c += mass
+        parts += used
+    if J2 > 0:
+        mass, used = _mass(masses_2, index_2, share_2, row, J2, S2, False)
+        distinct_2 = _merge(merged_2, numbers_2, index_2, share_2, row, J2, S2)
+        c += mass
+        parts += used
+    if J3 > 0:
+        mass, used = _mass(share_3, index_3, share_3, row, J3, S3, True)
+        c += mass
+        parts += used
+
+    if parts == 0:
+        if not AGAIN:
+            tl.store(smoothed + row, 0.0)
+            tl.store(nll + row, 0.0)
+            tl.store(state + row, float("inf"))  # the mark of an ignored row
+        if GRADIENT:
+            for start in range(0, vocab_size, BLOCK):
+                at = start + columns
+                tl.store(gradient + at, tl.zeros([BLOCK], gradient.dtype.element_ty), mask=at < vocab_size)
+        return
+
+    chosen = tl.load(logits + token, mask=filled, other=0.0).to(tl.float32)
+    if BIAS:
+        chosen += tl.load(bias + token, mask=filled, other=0.0).to(tl.float32)
+    named = False
+    right = 0.0
+    if LABELS:
+        label = tl.load(labels + row)
+        named = label != ignore_index
+        right = tl.load(logits + tl.where(named, label, 0)).to(tl.float32)
+        if BIAS:
+            right += tl.load(bias + tl.where(named, label, 0)).to(tl.float32)
+    tl.debug_barrier()  # the merged weights are there, and the gradient may overwrite the logits
+
+    # Sums are of exp(z - base), base the greatest of the first block, and each thread sums its own columns: so the loop
+    # has no barrier. Each block is loaded while the one before is worked on.
+    raw = tl.load(logits + columns, mask=columns < limit, other=-float("inf"), eviction_policy="evict_last")
+    base = tl.max(_widened(raw, bias, columns, vocab_size, BIAS, PADDED), 0)
+    base = tl.where(base == -float("inf"), 0.0, base)
+    sums = tl.zeros([BLOCK], tl.float32)
+    tops = tl.zeros([BLOCK], tl.float32)
+    moments = tl.zeros([BLOCK], tl.float32)
+    for start in range(0, vocab_size, BLOCK):
+        at = start + columns
+        z = _widened(raw, bias, at, vocab_size, BIAS, PADDED) - base
+        after = at + BLOCK
+        raw = tl.load(logits + after, mask=after < limit, other=-float("inf"), eviction_policy="evict_last")
+        tops = tl.maximum(tops, z)
+        grown = tl.exp2(z * LOG2_E)
+        sums += grown
+        if ENTROPY:
+            moments += tl.where(grown > 0, grown * z, 0.0)
+    top = tl.max(tops, 0)
+    if top > FAR:
+        sums = tl.zeros([BLOCK], tl.float32)
+        moments = tl.zeros([BLOCK], tl.float32)
+        for start in range(0, vocab_size, BLOCK):
+            at = start + columns
+            raw = tl.load(logits + at, mask=at < limit, other=-float("inf"))
+            z = _widened(raw, bias, at, vocab_size, BIAS, PADDED) - base
+            grown = tl.exp2((z - top) * LOG2_E)
+            sums += grown
+            if ENTROPY:
+                moments += tl.where(grown > 0, grown * z, 0.0)
+    else:
+        top = 0.0
+    total = tl.sum(sums, 0)
+    lse = top + tl.log(total)
+    entropy = 0.0
+    bonus = 0.0
+    if ENTROPY:
+        bonus = tl.load(bonuses + row * bonus_stride).to(tl.float32)
+        entropy = lse - tl.sum(moments, 0) / total
+    lse += base
+
+    # ln p of a token is its logit less lse. The dense parts of q are read once, for the loss and for the gradient.
+    value = -bonus * entropy - tl.sum(tl.where(weight != 0, weight * (chosen - lse), 0.0), 0)
+    if GRADIENT or (J0 + J1 + J2 > 0):
+        dots = tl.zeros([BLOCK], tl.float32)
+        blocks = tl.cdiv(vocab_size, BLOCK)
+        at = (blocks - 1) * BLOCK + columns  # backwards: what was read last is nearest
+        raw = tl.load(logits + at, mask=at < limit, other=-float("inf"), eviction_policy="evict_first")
+        for block in range(0, blocks):
+            at = (blocks - 1 - block) * BLOCK + columns
+            distance = _widened(raw, bias, at, vocab_size, BIAS, PADDED) - lse
+            after = at - BLOCK
+            raw = tl.load(logits + after, mask=after >= 0, other=0.0, eviction_policy="evict_first")
+            if J0 + J1 + J2 > 0:
+                q = tl.zeros([BLOCK], tl.float32)
+                if J0 > 0:
+                    q = background(at, level, without_1, without_2, without_3, without_4, EXCLUDED)
+                    q = tl.where(at < vocab_size, q, 0.0)
+                if J1 > 0:
+                    q = _mixture(q, table_1, stride_1, limit_1, merged_1, numbers_1, distinct_1, row, at, J1)
+                if J2 > 0:
+                    q = _mixture(q, table_2, stride_2, limit_2, merged_2, numbers_2, distinct_2, row, at, J2)
+                dots += tl.where(q != 0, q * distance, 0.0)
+            if GRADIENT:
+                p = tl.exp2(distance * LOG2_E)
+                slope = c * p
+                if ENTROPY:
+                    slope += tl.where(p > 0, bonus * p * (distance + entropy), 0.0)
+                if J0 + J1 + J2 > 0:
+                    slope -= q
+                tl.store(
+                    gradient + at, (scale * slope).to(gradient.dtype.element_ty), mask=at < limit,
+                    eviction_policy="evict_first",
+                )  # fmt: skip
+        if J0 + J1 + J2 > 0:
+            value -= tl.sum(dots, 0)
+    if not AGAIN:
+        tl.store(smoothed + row, value)
+        tl.store(nll + row, tl.where(named, lse - right, 0.0))
+        tl.store(state + row, lse)
+        if J3 > 0:
+            tl.store(state + count + row, c)
+            tl.store(state + 2 * count + row, entropy)
+    if GRADIENT and (K + LISTS > 0):
+        # Every slot writes the whole gradient of its token, so that two slots of one token write the same.
+        tl.debug_barrier()
+        short = token.to(tl.int32)
+        same = (short[:, None] == short[None, :]) & filled[None, :]
+        q = tl.sum(tl.where(same, weight[None, :], 0.0), 1)
+        if J0 > 0:
+            q += background(short, level, without_1, without_2, without_3, without_4, EXCLUDED)
+        if J1 > 0:
+            q = _mixture(q, table_1, stride_1, limit_1, merged_1, numbers_1, distinct_1, row, token, J1)
+        if J2 > 0:
+            q = _mixture(q, table_2, stride_2, limit_2, merged_2, numbers_2, distinct_2, row, token, J2)
+        distance = chosen - lse
+        p = tl.exp2(distance * LOG2_E)
+        slope = c * p - q
+        if ENTROPY:
+            slope += tl.where(p > 0, bonus * p * (distance + entropy), 0.0)
+        tl.store(gradient + token, (scale * slope).to(gradient.dtype.element_ty), mask=filled)
+
+
+@triton.jit
+def summed(smoothed, nll, count, items, factor, total, total_nll, COUNTED: tl.constexpr, BLOCK: tl.constexpr):
+    """The sums of the smoothed losses and of the NLLs, divided by the number of items."""
+    at = tl.arange(0, BLOCK)
+    first = tl.zeros([BLOCK], tl.float32)
+    second = tl.zeros([BLOCK], tl.float32)
+    for start in range(0, count, BLOCK):
+        inside = start + at < count
+        first += tl.load(smoothed + start + at, mask=inside, other=0.0)
+        second += tl.load(nll + start + at, mask=inside, other=0.0)
+    scale = share_of(items, factor, COUNTED)
+    tl.store(total, scale * tl.sum(first, 0))
+    tl.store(total_nll, scale * tl.sum(second, 0))
+
+
+@triton.jit
+def rescaled(values, size, upstream, items, factor, COUNTED: tl.constexpr, FOLD: tl.constexpr, BLOCK: tl.constexpr):
+    """Multiply by what came from above, and if not done before, divide by the number of items; by 1 is by nothing."""
+    scale = tl.load(upstream).to(tl.float32)
+    if not FOLD:
+        scale *= share_of(items, factor, COUNTED)
+    if scale != 1:
+        step = tl.num_programs(0).to(tl.int64) * BLOCK
+        at = tl.program_id(0).to(tl.int64) * BLOCK + tl.arange(0, BLOCK)
+        for _ in range(0, tl.cdiv(size, step)):
+            value = tl.load(values + at, mask=at < size, other=0.0).to(tl.float32)
+            tl.store(values + at, (scale * value).to(values.dtype.element_ty), mask=at < size)
+            at += step
+
+
+@triton.jit
+def emptied(states, clean, state, width, BLOCK: tl.constexpr):
+    """Copy a row, or write zeros where the loss ignored it."""
+    row = tl.program_id(0).to(tl.int64)
+    live = tl.load(state + row) < float("inf")
+    for start in range(0, width, BLOCK):
+        at = start + tl.arange(0, BLOCK)
+        value = tl.load(states + row * width + at, mask=live & (at < width), other=0.0)
+        tl.store(clean + row * width + at, value, mask=at < width)
