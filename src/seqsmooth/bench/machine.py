@@ -37,7 +37,7 @@ def describe(clock: Clock, commit: str | None = None) -> dict[str, Any]:
         "triton": peers.version("triton"),
         "python": platform.python_version(),
         "seqsmooth": __version__,
-        "kernels": dispatch.path() if gpu else "torch",
+        "kernels": dispatch.path() if gpu or dispatch.choice() == "triton" else "torch",
         "peers": {package: told for package in peers.PACKAGES if (told := peers.version(package)) is not None},
         "commit": commit or git_commit(),
         "date": datetime.now(UTC).isoformat(timespec="seconds"),
