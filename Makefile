@@ -7,7 +7,7 @@ BIN := $(VENV)/bin
 INSTALL := $(BIN)/python -m pip install -qq --disable-pip-version-check -c constraints.txt
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test lint format clean
+.PHONY: help demo test lint format results clean
 .DELETE_ON_ERROR:
 
 help: ## list the targets
@@ -34,6 +34,9 @@ lint: $(VENV)/.dev ## ruff, mypy and the import rule, nothing changed
 format: $(VENV)/.dev ## let ruff rewrite what it can
 	@$(BIN)/ruff check --fix .
 	@$(BIN)/ruff format .
+
+results: $(VENV)/.core ## put the committed benchmark results into docs/benchmarks.md
+	@$(BIN)/python -m seqsmooth bench page docs/benchmarks.md $(wildcard benchmarks/results/*.json)
 
 clean: ## remove the virtual environment and all caches
 	rm -rf $(VENV) .mypy_cache .ruff_cache .pytest_cache .import_linter_cache .hypothesis .coverage build dist

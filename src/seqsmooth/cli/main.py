@@ -53,8 +53,32 @@ def _demo(given: argparse.Namespace) -> int:
     return demo.run(seconds=given.seconds, seed=given.seed, seeds=given.seeds)
 
 
+def _bench_options(parser: argparse.ArgumentParser) -> None:
+    from seqsmooth.cli import bench
+
+    bench.options(parser)
+
+
+def _bench(given: argparse.Namespace) -> int:
+    from seqsmooth.cli import bench
+
+    return bench.start(given)
+
+
+def _no_options(parser: argparse.ArgumentParser) -> None:
+    pass
+
+
+def _doctor(given: argparse.Namespace) -> int:
+    from seqsmooth.cli import doctor
+
+    return doctor.run()
+
+
 VERBS: dict[str, Verb] = {
     "demo": Verb("train a small captioner with several losses and compare them", _demo_options, _demo),
+    "bench": Verb("time every loss beside its peers", _bench_options, _bench),
+    "doctor": Verb("say what runs here, and check that it is right", _no_options, _doctor),
 }
 
 

@@ -1,0 +1,147 @@
+"""How long a call takes and how much memory: by the events of the GPU, or by the clock of the host."""
+
+from __future__ import annotations
+
+import gc
+import time
+from collections.abc import Callable
+from contextlib import suppress
+
+import torch
+
+Step = Callable[[], object]
+SPIN_CYCLES = 200_000
+"""About a tenth of a millisecond: longer than the host needs to submit a graph."""
+CROWDED = 0.4
+"""Below this share of free memory, cached memory is given back between contestants."""
+
+
+class Clock:
+    """The clock of the host, for calls on the CPU. Times are in milliseconds."""
+
+    captures = False
+    """Whether a call can be captured as a graph."""
+
+    def __init__(self, device: torch.device) -> None:
+        self.device = device
+
+    def settle(self) -> None:
+        """Wait until the device has nothing to do."""
+
+    def host(self, step: Step) -> float:
+        """The time of a call that is done when it returns."""
+        self.settle()
+        start = time.perf_counter()
+        step()
+        return 1000 * (time.perf_counter() - start)
+
+    def eager(self, step: Step) -> float:
+        """The time of a call submitted to an idle device: what the host takes to submit it is in it."""
+        return self.host(step)
+
+    def capture(self, step: Step) -> Step:
+        """The call as a graph; raises where that cannot be."""
+        raise RuntimeError("there are no graphs on the CPU")
+
+    def replay(self, replay: Step) -> float:
+        """The time of a captured call on the device alone."""
+        return self.host(replay)
+
+    def extra_bytes(self, step: Step) -> int | None:
+        """Peak memory of a call beyond its inputs and its results; None where nobody counts."""
+        return None
+
+    def relieve(self) -> None:
+        """Give back memory that nobody needs, where it is getting scarce."""
+
+
+class GpuClock(Clock):
+    """The events of the GPU."""
+
+    captures = True
+
+    def __init__(self, device: torch.device) -> None:
+        super().__init__(device)
+        self._start, self._end = _event(), _event()
+        self._pool = torch.cuda.graph_pool_handle()
+
+    def settle(self) -> None:
+        """Wait for the GPU."""
+        torch.cuda.synchronize(self.device)
+
+    def eager(self, step: Step) -> float:
+        """The GPU is idle at the first event, so the time ends when the last kernel that was submitted does."""
+        self.settle()
+        return self._between(step)
+
+    def replay(self, replay: Step) -> float:
+        """The GPU spins while the host submits the graph and the events around it."""
+        self.settle()
+        torch.cuda._sleep(SPIN_CYCLES)  # type: ignore[no-untyped-call]
+        return self._between(replay)
+
+    def _between(self, step: Step) -> float:
+        self._start.record()
+        step()
+        self._end.record()
+        self._end.synchronize()
+        return float(self._start.elapsed_time(self._end))
+
+    def capture(self, step: Step) -> Step:
+        """All graphs share one pool of memory, for nobody reads what a replay wrote."""
+        self.settle()
+        # A call that waits for the GPU cannot be captured, and trying leaves torch's generator and allocator in
+        # disorder; here it is found out without harm.
+        before = torch.cuda.get_sync_debug_mode()
+        torch.cuda.set_sync_debug_mode("error")
+        try:
+            step()
+        finally:
+            torch.cuda.set_sync_debug_mode(before)
+        self.settle()
+        graph = torch.cuda.CUDAGraph()
+        try:
+            with torch.cuda.graph(graph, pool=self._pool):
+                step()
+        except BaseException:
+            self._recover()
+            raise
+        self.settle()
+        return graph.replay
+
+    def extra_bytes(self, step: Step) -> int | None:
+        """What is still there after the call is its results; one that lies in the memory of an input takes none."""
+        self.settle()
+        torch.cuda.reset_peak_memory_stats(self.device)
+        before = torch.cuda.memory_allocated(self.device)
+        results = step()
+        peak = torch.cuda.max_memory_allocated(self.device)
+        kept = torch.cuda.memory_allocated(self.device) - before
+        del results
+        return peak - before - kept
+
+    def relieve(self) -> None:
+        """Empty the cache of the allocator."""
+        free, total = torch.cuda.mem_get_info(self.device)
+        if free < CROWDED * total:
+            gc.collect()
+            with suppress(RuntimeError):  # the allocator refuses after a capture that failed
+                torch.cuda.empty_cache()
+
+    def _recover(self) -> None:
+        # After a capture that failed, the generator believes that one is under way until another one ends.
+        self._pool = torch.cuda.graph_pool_handle()
+        with suppress(RuntimeError):
+            torch.cuda.synchronize(self.device)
+        scrap = torch.zeros(1, device=self.device)
+        with suppress(RuntimeError), torch.cuda.graph(torch.cuda.CUDAGraph()):
+            scrap.add_(1)
+
+
+def clock_of(device: torch.device) -> Clock:
+    """The clock for a device."""
+    return GpuClock(device) if device.type == "cuda" else Clock(device)
+
+
+def _event() -> torch.cuda.Event:
+    return torch.cuda.Event(enable_timing=True)  # type: ignore[no-untyped-call]

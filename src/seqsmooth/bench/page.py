@@ -1,0 +1,46 @@
+"""Reports in a page of the documentation: tables in Markdown between two marks."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from seqsmooth.bench.records import Report, Table
+from seqsmooth.bench.report import columns, heading, notes
+from seqsmooth.ops import checks
+
+BEGIN = "<!-- results: begin (written by `seqsmooth bench page`; change nothing by hand) -->"
+END = "<!-- results: end -->"
+NOTHING = "No results are committed yet."
+
+
+def filled(page: str, reports: Sequence[Report]) -> str:
+    """The page with these reports, in alphabetical order, in place of what was between its marks."""
+    rule = "a page with the marks of the results, once each and in order"
+    ordered = page.count(BEGIN) == page.count(END) == 1 and page.index(BEGIN) < page.index(END)
+    checks.must(ordered, "page", rule, "one without")
+    before, after = page[: page.index(BEGIN)], page[page.index(END) :]
+    ordered_reports = sorted(reports, key=lambda report: report.benchmark)
+    parts = [_section(report) for report in ordered_reports] or [NOTHING]
+    return f"{before}{BEGIN}\n\n" + "\n\n".join(parts) + f"\n\n{after}"
+
+
+def _section(report: Report) -> str:
+    told = "\n".join(f"{line}  " for line in heading(report).splitlines()[1:])
+    commit, date = report.machine["commit"] or "unknown", report.machine["date"]
+    head = f"### `bench {report.benchmark}`\n\nCommit {commit}, {date}.  "
+    return "\n\n".join([f"{head}\n{told.rstrip()}", *(_table(table, report) for table in report.tables)])
+
+
+def _table(table: Table, report: Report) -> str:
+    shown = columns(table, report)
+    lines = [
+        f"**{table.title}**",
+        "",
+        "| " + " | ".join(["contestant", *(column.heading for column in shown)]) + " |",
+        "|" + "|".join(["---", *("---:" for _ in shown)]) + "|",
+    ]
+    for row in sorted(table.rows, key=lambda row: not row.ours):
+        name = f"**{row.name}**" if row.ours else row.name
+        lines.append("| " + " | ".join([name, *(column.cell(row) for column in shown)]) + " |")
+    told = notes(table)
+    return "\n".join(lines) + ("\n\n" + "\n".join(f"- {note}" for note in told) if told else "")

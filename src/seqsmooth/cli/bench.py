@@ -1,0 +1,97 @@
+"""`seqsmooth bench`: time every loss beside its peers, print tables, keep them as JSON, draw them."""
+
+from __future__ import annotations
+
+import argparse
+from pathlib import Path
+
+from seqsmooth.bench import page, plot, report, run
+from seqsmooth.bench.records import Report
+from seqsmooth.ops import checks
+
+SUMMARIES = {
+    "loss": "losses on given logits, forward and backward",
+    "head": "losses from hidden states and the output matrix, forward and backward",
+    "rewards": "CIDEr-D and BLEU of many candidates",
+    "sampler": "Hamming proposals",
+    "step": "whole training steps",
+}
+
+
+def options(parser: argparse.ArgumentParser) -> None:
+    """Declare the options."""
+    kinds = parser.add_subparsers(metavar="WHAT", required=True, dest="what")
+    for name, summary in SUMMARIES.items():
+        child = kinds.add_parser(name, help=summary, description=summary)
+        _run_options(child, shaped=name in ("loss", "head"), typed=name in ("loss", "head", "step"))
+        child.add_argument("--json", type=Path, metavar="FILE", help="write the report here, whole or not at all")
+        child.add_argument("--plot", type=Path, metavar="FILE", help="draw it: a .png or .svg (needs matplotlib)")
+    child = kinds.add_parser("all", help="all of these, one after the other in one process")
+    _run_options(child, shaped=True, typed=True)
+    child.add_argument("--skip", default="", metavar="NAMES", help="leave these out, as in step,rewards")
+    child.add_argument("--folder", type=Path, required=True, help="where NAME.json of each goes")
+    child = kinds.add_parser("show", help="print and draw a report that was written before")
+    child.add_argument("file", type=Path, help="what --json wrote")
+    child.add_argument("--plot", type=Path, metavar="FILE", help="draw it: a .png or .svg (needs matplotlib)")
+    child = kinds.add_parser("page", help="put reports into a page of the documentation, between its marks")
+    child.add_argument("page", type=Path, help="the page, in Markdown")
+    child.add_argument("files", type=Path, nargs="*", help="what --json wrote")
+
+
+def _run_options(parser: argparse.ArgumentParser, *, shaped: bool, typed: bool) -> None:
+    parser.add_argument("--seconds", type=float, default=100.0, help="take no longer than about this (default 100)")
+    parser.add_argument("--device", help="cuda or cpu (default: cuda where there is one)")
+    parser.add_argument("--only", metavar="REGEX", help="contestants whose name this finds")
+    parser.add_argument("--commit", help="the name of the code, where git does not know it")
+    if typed:
+        parser.add_argument("--dtype", default="bf16", help="bf16 (default), fp16 or fp32")
+    if shaped:
+        parser.add_argument("--shapes", metavar="NAMES", help="as in a,b (default: a,b,c,d)")
+        rule = "shapes at which torch.compile takes part, half a minute for each contestant"
+        parser.add_argument("--compiled", default="", metavar="NAMES", help=rule)
+
+
+def start(given: argparse.Namespace) -> int:
+    """Do what was asked for and return the exit status."""
+    if given.what == "show":
+        return _deliver(Report.load(given.file), None, given.plot)
+    if given.what == "page":
+        text = given.page.read_text(encoding="utf-8")
+        given.page.write_text(page.filled(text, [Report.load(file) for file in given.files]), encoding="utf-8")
+        return 0
+    if given.what == "all":
+        return _all(given)
+    _check_file("json", given.json)
+    plot.check(given.plot)
+    return _deliver(run.run(given.what, _settings(given, given.seconds)), given.json, given.plot)
+
+
+def _all(given: argparse.Namespace) -> int:
+    skipped = {name.strip() for name in given.skip.split(",") if name.strip()}
+    for name in skipped:
+        checks.one_of("skip", name, list(SUMMARIES))
+    checks.must(given.folder.is_dir(), "folder", "a folder that is there", str(given.folder))
+    chosen = [name for name in SUMMARIES if name not in skipped]
+    settings = _settings(given, given.seconds / len(chosen))
+    return max(_deliver(run.run(name, settings), given.folder / f"{name}.json", None) for name in chosen)
+
+
+def _settings(given: argparse.Namespace, seconds: float) -> run.Settings:
+    names = ("device", "only", "commit", "shapes", "dtype", "compiled")
+    return run.Settings(seconds=seconds, **{name: getattr(given, name) for name in names if hasattr(given, name)})
+
+
+def _deliver(made: Report, json: Path | None, picture: Path | None) -> int:
+    """Files first: whoever reads the output may have seen enough before its end."""
+    if json is not None:
+        made.save(json)
+    if picture is not None:
+        plot.save(made, picture)
+    print(report.text(made), flush=True)
+    return 1 if made.failures else 0
+
+
+def _check_file(name: str, path: Path | None) -> None:
+    """Better now than after all the measuring."""
+    if path is not None:
+        checks.must(path.parent.is_dir(), name, "in a folder that is there", str(path))

@@ -1,0 +1,156 @@
+from __future__ import annotations
+
+import io
+import json
+from pathlib import Path
+
+import pytest
+import torch
+
+from seqsmooth.bench import page, run
+from seqsmooth.bench.harness import Contest
+from seqsmooth.bench.records import Report, Row, Table
+from seqsmooth.cli import doctor
+from seqsmooth.cli.main import main
+
+TINY = ["--shapes", "tiny", "--dtype", "fp32", "--seconds", "0.01"]
+
+
+def test_a_benchmark_prints_what_it_writes(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    path = tmp_path / "loss.json"
+    options = ["--only", "^(Tok top-64|F.cross_entropy)$", "--device", "cpu", "--commit", "abc"]
+    assert main(["bench", "loss", *TINY, *options, "--json", str(path)]) == 0
+    printed = capsys.readouterr()
+    held = Report.load(path)
+    (table,) = held.tables
+    assert [row.name for row in table.rows] == ["MLE", "Tok top-64", "F.cross_entropy"]
+    assert held.machine["commit"] == "abc"
+    assert "Tok top-64" in printed.out
+    assert "done" in printed.err
+    assert main(["bench", "show", str(path)]) == 0
+    assert capsys.readouterr().out == printed.out
+
+
+def test_all_writes_a_file_for_each(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(run, "_parts", lambda name, settings: [])
+    assert main(["bench", "all", "--folder", str(tmp_path), "--skip", "step,rewards", "--seconds", "1"]) == 0
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["head.json", "loss.json", "sampler.json"]
+
+
+def test_a_table_that_fails_is_told_and_the_others_are_kept(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    def fails(contest: Contest) -> Table:
+        raise torch.OutOfMemoryError("no memory left")
+
+    def works(contest: Contest) -> Table:
+        return Table("a good one", {}, (Row("one", True),))
+
+    monkeypatch.setattr(run, "_parts", lambda name, settings: [("one", fails), ("two", works)])
+    path = tmp_path / "loss.json"
+    assert main(["bench", "loss", "--device", "cpu", "--json", str(path)]) == 1
+    assert Report.load(path).failures == {"one": "OutOfMemoryError: no memory left"}
+    printed = capsys.readouterr().out
+    assert "a good one" in printed
+    assert "one: failed: OutOfMemoryError: no memory left" in printed
+
+
+@pytest.mark.parametrize(
+    ("options", "sentence"),
+    [
+        (["loss", "--seconds", "0"], "`seconds` must be greater than 0, but is 0.0 instead."),
+        (["loss", "--dtype", "int8"], "`dtype` must be one of 'bf16', 'fp16', 'fp32', but is 'int8' instead."),
+        (["loss", "--device", "tpu"], "`device` must be one of 'cpu', 'cuda', but is 'tpu' instead."),
+        (["head", "--shapes", "z"], "`shapes` must be one of 'a', 'b', 'c', 'd', 'tiny', but is 'z' instead."),
+        (["loss", "--json", "none/x.json"], "`json` must be in a folder that is there, but is none/x.json instead."),
+        (["all", "--folder", "none"], "`folder` must be a folder that is there, but is none instead."),
+    ],
+)
+def test_a_wrong_option_is_one_sentence(options: list[str], sentence: str, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["bench", *options]) == 2
+    assert capsys.readouterr().err.splitlines()[-1] == f"seqsmooth: error: {sentence}"
+
+
+def test_a_page_is_filled(tmp_path: Path) -> None:
+    path = tmp_path / "page.md"
+    path.write_text(f"{page.BEGIN}\n{page.END}\n")
+    assert main(["bench", "page", str(path)]) == 0
+    assert page.NOTHING in path.read_text()
+
+
+def test_progress_is_one_line_on_a_terminal_and_sparse_elsewhere(monkeypatch: pytest.MonkeyPatch) -> None:
+    class Terminal(io.StringIO):
+        def isatty(self) -> bool:
+            return True
+
+    for stream, lines in ((Terminal(), 1), (io.StringIO(), 2)):
+        monkeypatch.setattr("sys.stderr", stream)
+        say = run.progress()
+        for message in ("one", "two", "three", run.DONE):
+            say(message)
+        assert stream.getvalue().count("\n") == lines
+        assert run.DONE in stream.getvalue()
+        assert ("\r" in stream.getvalue()) == (lines == 1)
+
+
+def test_the_doctor_finds_nothing_wrong_here(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["doctor"]) == 0
+    told = capsys.readouterr().out
+    assert told.count(" ok ") >= 12
+    assert "WRONG" not in told
+    assert f"torch        {torch.__version__}" in told
+    assert "nltk" not in told
+
+
+def test_the_doctor_finds_a_wrong_loss(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
+    right = torch.Tensor.log_softmax
+
+    def wrong(values: torch.Tensor, *rest: object, **named: object) -> torch.Tensor:
+        result = right(values, *rest, **named)
+        return result if values.dtype == torch.float64 else 1.001 * result
+
+    monkeypatch.setattr(torch.Tensor, "log_softmax", wrong)
+    assert main(["doctor"]) == 1
+    told = capsys.readouterr().out
+    assert "WRONG" in told
+    assert "please report" in told
+
+
+def test_the_doctor_survives_a_loss_that_does_not_run(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    def broken(*given: object, **named: object) -> torch.Tensor:
+        raise RuntimeError("no kernel image is available")
+
+    monkeypatch.setattr(torch.Tensor, "log_softmax", broken)
+    assert main(["doctor"]) == 1
+    assert capsys.readouterr().out.count("WRONG  RuntimeError: no kernel image is available") == 12
+
+
+@pytest.mark.parametrize(
+    ("variable", "installed", "said"),
+    [
+        ("auto", False, "torch, for Triton is not installed"),
+        ("torch", True, "torch, for SEQSMOOTH_KERNELS=torch"),
+        ("triton", True, "triton in its interpreter, for SEQSMOOTH_KERNELS=triton"),
+    ],
+)
+def test_the_doctor_says_which_kernels_run_and_why(
+    variable: str, installed: bool, said: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("SEQSMOOTH_KERNELS", variable)
+    monkeypatch.setenv("TRITON_INTERPRET", "1")
+    monkeypatch.setattr("seqsmooth.ops.dispatch.installed", lambda: installed)
+    assert doctor.kernels() == said
+
+
+def test_nan_is_not_near_enough() -> None:
+    assert not doctor.Finding("x", float("nan"), 1.0).good
+    assert doctor.Finding("x", 1.0, 1.0).good
+
+
+def test_the_report_is_json_for_everybody(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(run, "_parts", lambda name, settings: [])
+    path = tmp_path / "x.json"
+    assert main(["bench", "sampler", "--json", str(path)]) == 0
+    assert json.loads(path.read_text())["benchmark"] == "sampler"
