@@ -1,9 +1,9 @@
-"""CIDEr-D of every candidate in one launch: one program for a candidate and its references.
+"""CIDEr-D of every candidate in one launch: one program for a few candidates of an item and its references.
 
 The document frequencies are a trie in a hash table (`seqsmooth.ops.hash_table`). The key of an n-gram is the node of
 its first n-1 words, shifted by 32 bits, plus the id of its last word; the value is its own node, shifted by 32 bits,
 plus the bits of its squared weight in single precision. So the four orders are four steps down the trie, each one trip
-to memory, and every position of every row goes down at once.
+to memory, and every position of every sequence goes down at once.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ import triton.language as tl
 from torch import Tensor
 
 from seqsmooth.ops import hash_table
-from seqsmooth.ops.kernels import rows
+from seqsmooth.ops.kernels import ngrams
 
 _FIRST: tl.constexpr = tl.constexpr(hash_table.FIRST_FACTOR)
 _SECOND: tl.constexpr = tl.constexpr(hash_table.SECOND_FACTOR)
@@ -31,25 +31,31 @@ def cider(
 ) -> Tensor:  # (B, L) float32
     """Score each candidate against the references of its row; `rarest` is the squared weight of an unseen n-gram."""
     items, samples, ours = candidates.shape
-    height, width = rows.tile(candidates, references)
+    number, theirs = references.shape[1:]
+    longest = max(ours, theirs)
+    width = ngrams.cover(longest)
+    programs, group, columns, warps = ngrams.spread(items, samples, number, width)
     scores = torch.empty((items, samples), dtype=torch.float32, device=candidates.device)
-    _cider[(items * samples,)](
+    _cider[(items * programs,)](
         candidates.contiguous(),
         references.contiguous(),
         table,
         scores,
+        programs,
         samples,
         ours,
-        references.shape[1],
-        references.shape[2],
+        theirs,
         table.shape[0],
         rarest,
         min(1 / sigma, 1e18),
         ORDER=order,
-        ROWS=height,
+        GROUP=group,
+        REFERENCES=number,
+        COLUMNS=columns,
         WIDTH=width,
-        STEPS=rows.steps(candidates, references),
-        num_warps=rows.warps(height, width),
+        STEPS=ngrams.steps(longest),
+        THEIR_STEPS=ngrams.steps(theirs),
+        num_warps=warps,
         num_stages=1,
     )
     return scores
@@ -61,87 +67,62 @@ def _cider(
     references,  # (B, R, S)
     table,  # (M, 4)
     scores,  # (B, L)
+    programs,  # for an item
     L,
     T,
-    R,
     S,
     buckets,  # M
     rarest,
     narrowness,  # 1 / sigma
     ORDER: tl.constexpr,
-    ROWS: tl.constexpr,
+    GROUP: tl.constexpr,
+    REFERENCES: tl.constexpr,  # R
+    COLUMNS: tl.constexpr,
     WIDTH: tl.constexpr,
     STEPS: tl.constexpr,
+    THEIR_STEPS: tl.constexpr,
 ):
-    pair = tl.program_id(0).to(tl.int64)
-    item = pair // L
-    line = tl.arange(0, ROWS)
-    row = line[:, None]
-    at = tl.arange(0, WIDTH)[None, :]
-    x0 = rows.read(candidates, references, pair, item, row, at, T, R, S)
-    x1 = rows.read(candidates, references, pair, item, row, at + 1, T, R, S)
-    x2 = rows.read(candidates, references, pair, item, row, at + 2, T, R, S)
-    x3 = rows.read(candidates, references, pair, item, row, at + 3, T, R, S)
-    top = tl.zeros((1, 1), tl.int32)
-    c0 = rows.read(candidates, references, pair, item, top, at, T, R, S)
-    c1 = rows.read(candidates, references, pair, item, top, at + 1, T, R, S)
-    c2 = rows.read(candidates, references, pair, item, top, at + 2, T, R, S)
-    c3 = rows.read(candidates, references, pair, item, top, at + 3, T, R, S)
+    item = tl.program_id(0).to(tl.int64) // programs
+    column = tl.arange(0, COLUMNS)
+    sample = (tl.program_id(0) % programs) * GROUP + column
+    ours = (column < GROUP) & (sample < L)
+    length = tl.where(ours, T, tl.where((column >= GROUP) & (column < GROUP + REFERENCES), S, 0))[None, :]
+    candidate = candidates + (item * L + sample) * T
+    sequence = tl.where(ours, candidate, references + (item * REFERENCES + column - GROUP) * S)[None, :]
+    at = tl.arange(0, WIDTH)[:, None]
+    x0, x1, x2, x3 = ngrams.windows(sequence, at, length)
+    own1, own2, own3, own4 = ngrams.ordinals(x0, x1, x2, x3, sequence, at, length, STEPS)
 
-    # The number of each occurrence within its own row, and how often the candidate's n-gram at i is in each row.
-    own1 = tl.zeros((ROWS, WIDTH), tl.int32)
-    own2 = tl.zeros((ROWS, WIDTH), tl.int32)
-    own3 = tl.zeros((ROWS, WIDTH), tl.int32)
-    own4 = tl.zeros((ROWS, WIDTH), tl.int32)
-    in1 = tl.zeros((ROWS, WIDTH), tl.int32)
-    in2 = tl.zeros((ROWS, WIDTH), tl.int32)
-    in3 = tl.zeros((ROWS, WIDTH), tl.int32)
-    in4 = tl.zeros((ROWS, WIDTH), tl.int32)
-    y0 = rows.read_other(candidates, references, pair, item, row, top, T, R, S)
-    y1 = rows.read_other(candidates, references, pair, item, row, top + 1, T, R, S)
-    y2 = rows.read_other(candidates, references, pair, item, row, top + 2, T, R, S)
-    for j in range(0, STEPS):
-        y3 = rows.read_other(candidates, references, pair, item, row, top + (j + 3), T, R, S)
-        same = (x0 == y0) & (at >= j)
-        own1 += same.to(tl.int32)
-        same = same & (x1 == y1)
-        own2 += same.to(tl.int32)
-        same = same & (x2 == y2)
-        own3 += same.to(tl.int32)
-        same = same & (x3 == y3)
-        own4 += same.to(tl.int32)
-        same = c0 == y0
-        in1 += same.to(tl.int32)
-        same = same & (c1 == y1)
-        in2 += same.to(tl.int32)
-        same = same & (c2 == y2)
-        in3 += same.to(tl.int32)
-        same = same & (c3 == y3)
-        in4 += same.to(tl.int32)
-        y0 = y1
-        y1 = y2
-        y2 = y3
+    node = tl.zeros((WIDTH, COLUMNS), tl.int64)
+    node, square1 = _descend(table, buckets, node, x0, rarest)
+    node, square2 = _descend(table, buckets, node, x1, rarest)
+    node, square3 = _descend(table, buckets, node, x2, rarest)
+    node, square4 = _descend(table, buckets, node, x3, rarest)
+    inverse1 = _inverse_norm(square1, own1)  # (COLUMNS,)
+    inverse2 = _inverse_norm(square2, own2)
+    inverse3 = _inverse_norm(square3, own3)
+    inverse4 = _inverse_norm(square4, own4)
+    bigrams = tl.maximum(tl.sum((x0 >= 0).to(tl.int32), axis=0) - 1, 0)
 
-    node = tl.zeros((ROWS, WIDTH), tl.int64)
-    node, square = _descend(table, buckets, node, x0, rarest)
-    total = _cosine(line, row, square, own1, in1)
-    if ORDER > 1:
-        node, square = _descend(table, buckets, node, x1, rarest)
-        total += _cosine(line, row, square, own2, in2)
-    if ORDER > 2:
-        node, square = _descend(table, buckets, node, x2, rarest)
-        total += _cosine(line, row, square, own3, in3)
-    if ORDER > 3:
-        node, square = _descend(table, buckets, node, x3, rarest)
-        total += _cosine(line, row, square, own4, in4)
-
-    length = tl.sum((x0 >= 0).to(tl.int32), axis=1)  # (ROWS,)
-    bigrams = tl.maximum(length - 1, 0)
-    apart = (bigrams - tl.sum(tl.where(line == 0, bigrams, 0), axis=0)).to(tl.float32) * narrowness
-    # A row that is empty adds nothing, and an absent reference is such a row.
-    reward = tl.sum(tl.where(line > 0, total * tl.exp(-0.5 * apart * apart), 0.0), axis=0)
-    number = tl.sum(((line > 0) & (length > 0)).to(tl.int32), axis=0)
-    tl.store(scores + pair, reward * (10.0 / ORDER) / tl.maximum(number, 1).to(tl.float32))
+    reward = tl.zeros((COLUMNS,), tl.float32)
+    number = 0
+    for r in range(0, REFERENCES):
+        reference = references + (item * REFERENCES + r) * S
+        in1, in2, in3, in4, tokens = ngrams.counts(x0, x1, x2, x3, reference, S, THEIR_STEPS)
+        mine = column == GROUP + r
+        cosine = _product(square1, own1, in1) * inverse1 * tl.sum(tl.where(mine, inverse1, 0.0), axis=0)
+        if ORDER > 1:
+            cosine += _product(square2, own2, in2) * inverse2 * tl.sum(tl.where(mine, inverse2, 0.0), axis=0)
+        if ORDER > 2:
+            cosine += _product(square3, own3, in3) * inverse3 * tl.sum(tl.where(mine, inverse3, 0.0), axis=0)
+        if ORDER > 3:
+            cosine += _product(square4, own4, in4) * inverse4 * tl.sum(tl.where(mine, inverse4, 0.0), axis=0)
+        apart = (bigrams - tl.maximum(tokens - 1, 0)).to(tl.float32) * narrowness
+        # An absent reference has no n-grams: it adds nothing to the sum and is left out of the number.
+        reward += cosine * tl.exp(-0.5 * apart * apart)
+        number += (tokens > 0).to(tl.int32)
+    reward *= 10.0 / ORDER / tl.maximum(number, 1).to(tl.float32)
+    tl.store(scores + item * L + sample, reward, mask=ours)
 
 
 @triton.jit
@@ -165,11 +146,13 @@ def _descend(table, buckets, node, token, rarest):
 
 
 @triton.jit
-def _cosine(line, row, square, own, shared):
-    # For each row the clipped product of its weights with the candidate's over both norms, not divided where one is 0.
-    norm = tl.sqrt(tl.sum(square * tl.maximum(2 * own - 1, 0).to(tl.float32), axis=1))
-    both = norm * tl.sum(tl.where(line == 0, norm, 0.0), axis=0)
-    square = tl.sum(tl.where(row == 0, square, 0.0), axis=0)[None, :]
-    own = tl.sum(tl.where(row == 0, own, 0), axis=0)[None, :]
-    product = tl.sum(tl.where(own <= shared, shared, 0).to(tl.float32) * square, axis=1)
-    return product / tl.where(both == 0, 1.0, both)
+def _inverse_norm(square, own):
+    # 1 / ||w||; a norm of 0 means that no n-gram weighs anything, and then so little does the product.
+    norm = tl.sqrt(tl.sum(square * tl.maximum(2 * own - 1, 0).to(tl.float32), axis=0))
+    return tl.where(norm == 0, 0.0, 1.0 / tl.where(norm == 0, 1.0, norm))
+
+
+@triton.jit
+def _product(square, own, shared):
+    # min(w_c, w_r) w_r of an n-gram is f_r times its squared weight for each occurrence left after clipping.
+    return tl.sum(tl.where(own <= shared, shared, 0).to(tl.float32) * square, axis=0)
