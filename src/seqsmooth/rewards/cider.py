@@ -71,10 +71,11 @@ class Cider(nn.Module):
         ours, home = candidates.device, self.get_buffer("keys_1").device
         checks.must(ours == home, "candidates", f"on {home}, where this reward is", f"on {ours}")
         if self.dtype == torch.float32 and dispatch.fused(candidates, references):
-            from seqsmooth.ops.kernels import cider, ngrams as tiles
+            from seqsmooth.ops.kernels import cider
+            from seqsmooth.ops.kernels.ngrams import fit
 
             table = self._hashed()
-            if table is not None and tiles.fit(candidates, references, self.order):
+            if table is not None and fit(candidates, references, self.order):
                 return cider.cider(candidates, references, table, self._rarest, self.order, self.sigma)
         return self._score(candidates, references)
 
