@@ -7,8 +7,40 @@ price is one T x S matrix of booleans for each pair of sequences.
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+
 import torch
 from torch import Tensor
+
+from seqsmooth.ops import checks
+
+_CACHE = 2**21
+"""Bytes of T x S matrices at a time, on the CPU."""
+
+
+def portions(
+    candidates: Tensor,  # (B, L, T)
+    references: Tensor,  # (B, R, S)
+) -> Iterator[tuple[Tensor, Tensor]]:  # (B', L, T'), (B', R, S')
+    """Split a batch on the CPU into rows whose comparisons stay in its cache, less the columns that are all padding.
+
+    Elsewhere it stays whole: there the shapes must not depend on the values, and there is no such cache.
+    """
+    if not (checks.visible(candidates) and checks.visible(references) and candidates.shape[0]):
+        yield candidates, references
+        return
+    samples, width = candidates.shape[1:]
+    number, other = references.shape[1:]
+    rows = max(1, _CACHE // max(1, samples * number * width * other))
+    for ours, theirs in zip(candidates.split(rows), references.split(rows), strict=True):
+        yield _trim(ours), _trim(theirs)
+
+
+def _trim(
+    ids: Tensor,  # (..., T)
+) -> Tensor:  # (..., T')
+    used = (ids >= 0).flatten(0, -2).any(0)
+    return ids[..., : int(used.sum())]
 
 
 def lengths(

@@ -75,7 +75,7 @@ class Bleu(nn.Module):
             if self.smoothing in bleu.SMOOTHINGS and fit(candidates, references, self.order):
                 how = (self.order, self.smoothing, self.effective_order, self.value)
                 return bleu.bleu(candidates, references, *how)
-        return self._score(candidates, references)
+        return torch.cat([self._score(*part) for part in ngrams.portions(candidates, references)])
 
     def _score(
         self,

@@ -77,7 +77,7 @@ class Cider(nn.Module):
             table = self._hashed()
             if table is not None and fit(candidates, references, self.order):
                 return cider.cider(candidates, references, table, self._rarest, self.order, self.sigma)
-        return self._score(candidates, references)
+        return torch.cat([self._score(*part) for part in ngrams.portions(candidates, references)])
 
     def _score(
         self,

@@ -179,7 +179,7 @@ def _log_precision(
         scale = tl.log(tl.maximum(length, 1).to(tl.float32)) / value
         precision = tl.where(matched > 0, precision, scale * halves / some)
         precision = tl.where(precision > 0, precision, 1.0)
-    logs = tl.log(precision)
+    logs = tl.where(precision > 0, tl.log(tl.where(precision > 0, precision, 1.0)), float("-inf"))
     if STOPS:
         if EFFECTIVE:
             logs = tl.where(none, 0.0, logs)
