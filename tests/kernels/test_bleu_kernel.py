@@ -75,10 +75,11 @@ def test_a_full_tile_of_candidates(kernels: torch.device, monkeypatch: pytest.Mo
     check(kernels, Bleu(), ids(7, 2, 9, 6), ids(8, 2, 3, 6))
 
 
-def test_nothing_in_common_and_nothing_at_all(kernels: torch.device):
+def test_nothing_in_common_and_nothing_at_all(kernels: torch.device, monkeypatch: pytest.MonkeyPatch):
+    monkeypatch.setattr("seqsmooth.ops.kernels.ngrams._PROGRAMS", 1)
     ours = torch.tensor([[[1, 2, 3, 4, 5], [-1] * 5], [[1, 2, 3, 4, 5], [-1] * 5]], device=kernels)
     theirs = torch.tensor([[[6, 7, 8, 9, 6], [7, -1, -1, -1, -1]], [[-1] * 5, [-1] * 5]], device=kernels)
-    for smoothing, effective in KINDS[::2]:
+    for smoothing, effective in KINDS:
         got = Bleu(4, smoothing, effective)(ours, theirs)
         assert got[:, 1].tolist() == [0, 0]
         assert (got[:, 0] < 1e-14).all()

@@ -14,6 +14,8 @@ from torch import Tensor
 
 from seqsmooth.ops import checks
 
+FUSED = 4
+"""The longest n-grams that the kernels count (`seqsmooth.ops.kernels.ngrams`)."""
 _CACHE = 2**21
 """Bytes of T x S matrices at a time, on the CPU."""
 

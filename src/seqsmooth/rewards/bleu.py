@@ -68,11 +68,12 @@ class Bleu(nn.Module):
     ) -> Tensor:  # (B, L)
         """Score each candidate against the references of its row."""
         check_ids(candidates, references)
-        if self.dtype == torch.float32 and dispatch.fused(candidates, references):
+        fusable = self.dtype == torch.float32 and self.order <= ngrams.FUSED
+        if fusable and dispatch.fused(candidates, references):
             from seqsmooth.ops.kernels import bleu
             from seqsmooth.ops.kernels.ngrams import fit
 
-            if self.smoothing in bleu.SMOOTHINGS and fit(candidates, references, self.order):
+            if self.smoothing in bleu.SMOOTHINGS and fit(candidates, references):
                 how = (self.order, self.smoothing, self.effective_order, self.value)
                 return bleu.bleu(candidates, references, *how)
         return torch.cat([self._score(*part) for part in ngrams.portions(candidates, references)])

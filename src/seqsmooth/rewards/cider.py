@@ -9,7 +9,7 @@ import torch
 from torch import Tensor, nn
 
 from seqsmooth.ops import checks, dispatch, ngrams
-from seqsmooth.rewards.document_frequencies import DocumentFrequencies, hashed, lookup, weigh
+from seqsmooth.rewards.document_frequencies import DocumentFrequencies, hashable, hashed, lookup, weigh
 from seqsmooth.rewards.protocol import check_dtype, check_ids
 
 
@@ -58,7 +58,8 @@ class Cider(nn.Module):
             self.register_buffer(f"counts_{n + 1}", document_frequencies.counts[n], persistent=False)
         self.register_buffer("table", None, persistent=False)
         self._rarest = math.log(self.documents) ** 2  # the squared weight of an n-gram that no document contains
-        if dispatch.path() == "triton":
+        self._fusable = dtype == torch.float32 and order <= ngrams.FUSED and hashable(document_frequencies.keys)
+        if self._fusable and dispatch.path() == "triton":
             self._hashed()  # now, and not at the first call, which may be inside the capture of a graph
 
     def forward(
@@ -70,13 +71,12 @@ class Cider(nn.Module):
         check_ids(candidates, references)
         ours, home = candidates.device, self.get_buffer("keys_1").device
         checks.must(ours == home, "candidates", f"on {home}, where this reward is", f"on {ours}")
-        if self.dtype == torch.float32 and dispatch.fused(candidates, references):
+        if self._fusable and dispatch.fused(candidates, references):
             from seqsmooth.ops.kernels import cider
             from seqsmooth.ops.kernels.ngrams import fit
 
-            table = self._hashed()
-            if table is not None and fit(candidates, references, self.order):
-                return cider.cider(candidates, references, table, self._rarest, self.order, self.sigma)
+            if fit(candidates, references):
+                return cider.cider(candidates, references, self._hashed(), self._rarest, self.order, self.sigma)
         return torch.cat([self._score(*part) for part in ngrams.portions(candidates, references)])
 
     def _score(
@@ -119,10 +119,9 @@ class Cider(nn.Module):
         orders = range(1, self.order + 1)
         return [self.get_buffer(f"keys_{n}") for n in orders], [self.get_buffer(f"counts_{n}") for n in orders]
 
-    def _hashed(self) -> Tensor | None:
+    def _hashed(self) -> Tensor:
         if self.table is None:
-            table = hashed(self.documents, *self._trie())
-            self.table = table if table is None else table.to(self.get_buffer("keys_1").device)
+            self.table = hashed(self.documents, *self._trie()).to(self.get_buffer("keys_1").device)
         return self.table
 
     def extra_repr(self) -> str:

@@ -143,8 +143,8 @@ def hashed(
     documents: int,
     keys: Sequence[Tensor],  # each (N_n + 1,) int64
     counts: Sequence[Tensor],  # each (N_n + 1,)
-) -> Tensor | None:  # (M, 4) int64
-    """Make the hash table that the kernel of CIDEr reads, or None if the ids or the n-grams are too many for its keys.
+) -> Tensor:  # (M, 4) int64
+    """Make the hash table that the kernel of CIDEr reads, of a trie that is `hashable`.
 
     The n-grams of all orders are nodes of one trie, numbered from 1, and 0 is its root. A node is found by the number
     of its parent and the id of its last word, 32 bits each, and holds its own number and its squared weight. The weight
@@ -152,8 +152,6 @@ def hashed(
     """
     words = keys[0][:-1].cpu()
     size = len(words) + 1  # by which the keys of the trie are multiplied
-    if sum(key.numel() for key in keys) >= 2**31 or (len(words) and int(words[-1]) >= 2**32):
-        return None
     places, nodes, squares = [words], 1, [weigh(counts[0][:-1].cpu(), documents, torch.float64)]
     for key, count in zip(keys[1:], counts[1:], strict=True):
         parents = nodes + key[:-1].cpu() // size
@@ -162,6 +160,14 @@ def hashed(
         squares.append(weigh(count[:-1].cpu(), documents, torch.float64))
     bits = torch.cat(squares).float().view(torch.int32).long()  # of numbers that are not negative
     return hash_table.build(torch.cat(places), torch.arange(1, len(bits) + 1) << 32 | bits)
+
+
+def hashable(
+    keys: Sequence[Tensor],  # each (N_n + 1,) int64
+) -> bool:
+    """Whether 31 bits number the n-grams of a trie, and 32 bits its words; ask on the host."""
+    greatest = int(keys[0][-2]) if len(keys[0]) > 1 else 0
+    return sum(map(len, keys)) < 2**31 and greatest < 2**32
 
 
 def weigh(

@@ -12,9 +12,7 @@ import triton
 import triton.language as tl
 from torch import Tensor
 
-ORDER = 4
-"""The longest n-grams that the kernels count."""
-# The rest is measured. A tile above this size would leave registers for memory.
+# How work is shared out. A tile above this size would leave registers for memory.
 _LARGEST = 4096
 _COLUMNS = 32
 _PROGRAMS = 512
@@ -102,11 +100,10 @@ def counts(x0, x1, x2, x3, reference, length, STEPS: tl.constexpr):
 def fit(
     candidates: Tensor,  # (B, L, T)
     references: Tensor,  # (B, R, S)
-    order: int,
 ) -> bool:
     """Whether the kernels have the room: 31 references of 128 tokens, or 63 of 64."""
     width = cover(max(candidates.shape[2], references.shape[2]))
-    return order <= ORDER and cover(references.shape[1] + 1) * width <= _LARGEST and candidates.numel() > 0
+    return cover(references.shape[1] + 1) * width <= _LARGEST and candidates.numel() > 0
 
 
 def cover(size: int) -> int:
