@@ -40,9 +40,7 @@ def check(device: torch.device, reward: Bleu, ours: Tensor, theirs: Tensor) -> T
 
 
 @pytest.mark.parametrize(("smoothing", "effective"), KINDS)
-def test_it_is_the_plain_score(
-    kernels: torch.device, monkeypatch: pytest.MonkeyPatch, smoothing: str, effective: bool
-):
+def test_it_is_the_plain_score(kernels: torch.device, monkeypatch: pytest.MonkeyPatch, smoothing: str, effective: bool):
     monkeypatch.setattr("seqsmooth.ops.kernels.ngrams._PROGRAMS", 1)  # one an item, for the interpreter is slow
     ours, theirs = ids(1, 2, 8, 7), ids(2, 2, 3, 6)
     theirs[0, 0] = torch.arange(6)
@@ -89,9 +87,7 @@ captions = st.lists(st.integers(0, 3), max_size=7)
 
 
 @settings(deadline=None, max_examples=15)
-@given(
-    st.lists(captions, min_size=1, max_size=3), st.lists(captions, min_size=1, max_size=3), st.sampled_from(KINDS)
-)
+@given(st.lists(captions, min_size=1, max_size=3), st.lists(captions, min_size=1, max_size=3), st.sampled_from(KINDS))
 def test_any_captions(ours: list[list[int]], theirs: list[list[int]], kind: tuple[str, bool]):
     def tensor(rows: list[list[int]]) -> Tensor:
         return torch.tensor([[row + [-1] * (8 - len(row)) for row in rows]])

@@ -43,7 +43,14 @@ def check(kernels: torch.device, ours: Tensor, theirs: Tensor, order: int = 4, s
 
 @pytest.mark.parametrize(
     ("shape", "number", "width"),
-    [((2, 3, 7), 3, 6), ((1, 1, 1), 1, 1), ((1, 2, 3), 5, 9), ((3, 1, 17), 4, 12), ((1, 2, 5), 2, 33), ((1, 9, 4), 1, 5)],
+    [
+        ((2, 3, 7), 3, 6),
+        ((1, 1, 1), 1, 1),
+        ((1, 2, 3), 5, 9),
+        ((3, 1, 17), 4, 12),
+        ((1, 2, 5), 2, 33),
+        ((1, 9, 4), 1, 5),
+    ],
 )
 @pytest.mark.parametrize("order", [1, 2, 3, 4])
 def test_it_is_the_plain_score(kernels, monkeypatch, shape: tuple[int, int, int], number: int, width: int, order: int):
@@ -108,7 +115,9 @@ def test_what_the_kernel_has_no_room_for_is_plain(kernels: torch.device):
     torch.testing.assert_close(got.double(), double(ours, theirs), rtol=1e-5, atol=1e-5)
     ours, theirs = ids(7, 1, 1, 3), ids(8, 1, 2, 5000)
     got = Cider(frequencies).to(kernels)(ours.to(kernels), theirs.to(kernels)).cpu()  # too long
-    torch.testing.assert_close(got.double(), Cider(frequencies, dtype=torch.float64)(ours, theirs), rtol=1e-5, atol=1e-5)
+    torch.testing.assert_close(
+        got.double(), Cider(frequencies, dtype=torch.float64)(ours, theirs), rtol=1e-5, atol=1e-5
+    )
     assert Cider(frequencies).to(kernels)(ours[:0].to(kernels), theirs[:0].to(kernels)).shape == (0, 1)
 
 
@@ -120,3 +129,14 @@ def test_a_slice_and_a_change_of_precision(kernels: torch.device):
     around = torch.nn.ModuleList([reward]).to(torch.bfloat16)
     assert torch.equal(reward(ours[:, ::2, 1:], theirs), expected)
     assert around.state_dict() == {}
+
+
+def test_the_table_is_there_before_the_first_call_where_kernels_run(monkeypatch: pytest.MonkeyPatch):
+    frequencies = DocumentFrequencies.build(DOCUMENTS.tolist())
+    monkeypatch.setenv("SEQSMOOTH_KERNELS", "triton")
+    reward = Cider(frequencies)
+    assert reward.table is not None
+    assert reward.signature() == Cider(frequencies, dtype=torch.float64).signature()
+    assert Cider(frequencies, dtype=torch.float64).table is None
+    monkeypatch.setenv("SEQSMOOTH_KERNELS", "torch")
+    assert Cider(frequencies).table is None

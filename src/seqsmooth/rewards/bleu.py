@@ -76,7 +76,7 @@ class Bleu(nn.Module):
             if self.smoothing in bleu.SMOOTHINGS and fit(candidates, references):
                 how = (self.order, self.smoothing, self.effective_order, self.value)
                 return bleu.bleu(candidates, references, *how)
-        return torch.cat([self._score(*part) for part in ngrams.portions(candidates, references)])
+        return ngrams.in_portions(self._score, candidates, references)
 
     def _score(
         self,

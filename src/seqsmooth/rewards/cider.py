@@ -77,7 +77,7 @@ class Cider(nn.Module):
 
             if fit(candidates, references):
                 return cider.cider(candidates, references, self._hashed(), self._rarest, self.order, self.sigma)
-        return torch.cat([self._score(*part) for part in ngrams.portions(candidates, references)])
+        return ngrams.in_portions(self._score, candidates, references)
 
     def _score(
         self,

@@ -181,8 +181,5 @@ def _log_precision(
         precision = tl.where(precision > 0, precision, 1.0)
     logs = tl.where(precision > 0, tl.log(tl.where(precision > 0, precision, 1.0)), float("-inf"))
     if STOPS:
-        if EFFECTIVE:
-            logs = tl.where(none, 0.0, logs)
-        else:
-            logs = tl.where(none, float("-inf"), logs)
+        logs = tl.where(none, 0.0 if EFFECTIVE else float("-inf"), logs)
     return logs, halves

@@ -17,7 +17,7 @@ def fit(
     dropped: tuple[int, ...],
 ) -> bool:
     """Whether the kernel can do it: a sequence must fit into a tile, and it knows three tokens to drop."""
-    return 0 < tokens.numel() and tokens.shape[-1] <= _WIDEST and tokens.shape == mask.shape and len(dropped) <= 3
+    return tokens.numel() > 0 and tokens.shape[-1] <= _WIDEST and tokens.shape == mask.shape and len(dropped) <= 3
 
 
 def compact(
