@@ -78,3 +78,30 @@ def test_input_is_left_alone():
     ngrams.counts(a, b, 3)
     assert a.tolist() == [1, 2, -1]
     assert b.tolist() == [2, -5]
+
+
+def test_portions_are_the_batch_without_its_padding(monkeypatch: pytest.MonkeyPatch):
+    length = torch.tensor([[4, 1, 0], [2, 2, 1], [0, 0, 0], [7, 0, 0], [3, 5, 1]])
+    ours = torch.where(torch.arange(9) < length[..., None], torch.arange(45).view(5, 1, 9), -2)
+    theirs = torch.where(torch.arange(8) < length[:, :2, None], 7, -1)
+    seen: list[tuple[int, ...]] = []
+
+    def score(candidates: torch.Tensor, references: torch.Tensor) -> torch.Tensor:
+        assert candidates.shape[:1] == references.shape[:1]
+        seen.append((*candidates.shape, *references.shape[1:]))
+        return candidates.clamp(min=0).sum(-1) + references.clamp(min=0).sum((1, 2))[:, None]
+
+    expected = score(ours, theirs)
+    monkeypatch.setattr(ngrams, "_CACHE", 2 * 3 * 2 * (16 + 4 + 0 + 49 + 25) // 5)  # two rows of the mean size
+    seen.clear()
+    assert torch.equal(ngrams.in_portions(score, ours, theirs), expected)
+    assert seen == [(2, 3, 2, 2, 2), (2, 3, 5, 2, 5), (1, 3, 7, 2, 7)]
+
+
+def test_there_is_always_a_portion():
+    for shape in ((0, 2, 3), (2, 0, 3), (2, 2, 0)):
+        empty = torch.zeros(shape, dtype=torch.int64)
+        theirs = torch.zeros(shape[0], 1, 4, dtype=torch.int64)
+        assert ngrams.in_portions(lambda ours, _: ours.sum(-1), empty, theirs).shape == shape[:2]
+    nowhere = torch.zeros(4, 1, 3, dtype=torch.int64, device="meta")
+    assert ngrams.in_portions(lambda ours, _: ours.sum(-1), nowhere, nowhere).shape == (4, 1)

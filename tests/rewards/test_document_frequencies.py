@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import dataclasses
+import math
 import os
 import pickle
 import random
@@ -15,7 +16,9 @@ import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from seqsmooth.ops.hash_table import find
 from seqsmooth.rewards import DocumentFrequencies
+from seqsmooth.rewards.document_frequencies import hashable, hashed
 
 captions = st.lists(st.integers(0, 3), max_size=6)
 documents = st.lists(st.lists(captions, max_size=3), min_size=1, max_size=5)
@@ -71,6 +74,31 @@ def test_strangers_are_never_taken_for_others():
     ones, twos = frequencies.lookup(torch.tensor([[3, 9], [9, 3], [3, 2**63 - 1], [2**63 - 1, 3], [4, 4], [5, 3]]))
     assert ones.tolist() == [[1, 0], [0, 1], [1, 0], [0, 1], [0, 0], [1, 1]]
     assert twos.tolist() == [[0], [0], [0], [0], [0], [1]]
+
+
+@settings(deadline=None)
+@given(documents, captions, st.integers(1, 4))
+def test_the_hash_table_is_the_trie(documents: list[list[list[int]]], caption: list[int], order: int):
+    frequencies = DocumentFrequencies.build(documents, order)
+    assert hashable(frequencies.keys)
+    table = hashed(len(documents), frequencies.keys, frequencies.counts)
+    expected = counted(documents, order)
+    for probe in [caption, *(caption for document in documents for caption in document)]:
+        for n in range(1, order + 1):
+            for gram in grams(probe, n):
+                value = 0
+                for word in gram:
+                    value = find(table, torch.tensor(value >> 32 << 32 | word)).item() if value >= 0 else -1
+                assert (value >= 0) == (gram in expected)
+                if gram in expected:
+                    square = torch.tensor(value & 0xFFFFFFFF, dtype=torch.int32).view(torch.float32).item()
+                    assert square == pytest.approx(math.log(len(documents) / expected[gram]) ** 2, rel=1e-6)
+
+
+def test_what_is_hashable():
+    assert hashable(DocumentFrequencies.build([[[2**32 - 1]]]).keys)
+    assert not hashable(DocumentFrequencies.build([[[2**32]]]).keys)
+    assert hashable(DocumentFrequencies.build([[]]).keys)
 
 
 def test_documents_can_come_from_an_iterator_and_hold_padding_and_arrays():

@@ -7,8 +7,43 @@ price is one T x S matrix of booleans for each pair of sequences.
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 import torch
 from torch import Tensor
+
+from seqsmooth.ops import checks
+
+FUSED = 4
+"""The longest n-grams that the kernels count (`seqsmooth.ops.kernels.ngrams`)."""
+_CACHE = 2**18
+"""Bytes of T x S matrices at a time, on the CPU."""
+
+
+def in_portions(
+    score: Callable[[Tensor, Tensor], Tensor],  # of (B', L, T'), (B', R, S'): (B', L)
+    candidates: Tensor,  # (B, L, T)
+    references: Tensor,  # (B, R, S)
+) -> Tensor:  # (B, L)
+    """Score a batch on the CPU by rows of like length, as many at a time as stay in its cache, without their padding.
+
+    Elsewhere all at once: there the shapes must not depend on the values, and there is no such cache.
+    """
+    if not (checks.visible(candidates) and checks.visible(references) and candidates.numel()):
+        return score(candidates, references)
+    longest = torch.maximum(lengths(candidates).amax(-1), lengths(references).amax(-1))
+    order = longest.argsort()
+    each = candidates.shape[1] * references.shape[1] * int(longest.square().sum()) // len(longest)
+    rows = max(1, _CACHE // max(1, each))
+    parts = [order[first : first + rows] for first in range(0, len(order), rows)]
+    scores = torch.cat([score(_trim(candidates[part]), _trim(references[part])) for part in parts])
+    return scores[order.argsort()]
+
+
+def _trim(
+    ids: Tensor,  # (..., T)
+) -> Tensor:  # (..., T')
+    return ids[..., : int((ids >= 0).flatten(0, -2).any(0).sum())]
 
 
 def lengths(

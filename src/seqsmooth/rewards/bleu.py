@@ -7,7 +7,7 @@ from collections.abc import Callable
 import torch
 from torch import Tensor, nn
 
-from seqsmooth.ops import checks, ngrams
+from seqsmooth.ops import checks, dispatch, ngrams
 from seqsmooth.rewards.protocol import check_dtype, check_ids
 
 
@@ -68,6 +68,21 @@ class Bleu(nn.Module):
     ) -> Tensor:  # (B, L)
         """Score each candidate against the references of its row."""
         check_ids(candidates, references)
+        fusable = self.dtype == torch.float32 and self.order <= ngrams.FUSED
+        if fusable and dispatch.fused(candidates, references):
+            from seqsmooth.ops.kernels import bleu
+            from seqsmooth.ops.kernels.ngrams import fit
+
+            if self.smoothing in bleu.SMOOTHINGS and fit(candidates, references):
+                how = (self.order, self.smoothing, self.effective_order, self.value)
+                return bleu.bleu(candidates, references, *how)
+        return ngrams.in_portions(self._score, candidates, references)
+
+    def _score(
+        self,
+        candidates: Tensor,  # (B, L, T)
+        references: Tensor,  # (B, R, S)
+    ) -> Tensor:  # (B, L)
         matched, totals = self._tally(candidates, references)
         length = totals[..., 0]
         closest = _closest_length(candidates, references).to(self.dtype)

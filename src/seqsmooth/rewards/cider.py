@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import math
 import zlib
 
 import torch
 from torch import Tensor, nn
 
-from seqsmooth.ops import checks, ngrams
-from seqsmooth.rewards.document_frequencies import DocumentFrequencies, lookup
+from seqsmooth.ops import checks, dispatch, ngrams
+from seqsmooth.rewards.document_frequencies import DocumentFrequencies, hashable, hashed, lookup, weigh
 from seqsmooth.rewards.protocol import check_dtype, check_ids
 
 
@@ -30,6 +31,8 @@ class Cider(nn.Module):
         sigma: the width of the penalty on the difference in length; infinity for none.
         dtype: the type of the arithmetic, torch.float32 or torch.float64.
     """
+
+    table: Tensor | None
 
     def __init__(
         self,
@@ -53,6 +56,11 @@ class Cider(nn.Module):
         for n in range(order):
             self.register_buffer(f"keys_{n + 1}", document_frequencies.keys[n], persistent=False)
             self.register_buffer(f"counts_{n + 1}", document_frequencies.counts[n], persistent=False)
+        self.register_buffer("table", None, persistent=False)
+        self._rarest = math.log(self.documents) ** 2  # the squared weight of an n-gram that no document contains
+        self._fusable = dtype == torch.float32 and order <= ngrams.FUSED and hashable(document_frequencies.keys)
+        if self._fusable and dispatch.path() == "triton":
+            self._hashed()  # now, and not at the first call, which may be inside the capture of a graph
 
     def forward(
         self,
@@ -63,6 +71,19 @@ class Cider(nn.Module):
         check_ids(candidates, references)
         ours, home = candidates.device, self.get_buffer("keys_1").device
         checks.must(ours == home, "candidates", f"on {home}, where this reward is", f"on {ours}")
+        if self._fusable and dispatch.fused(candidates, references):
+            from seqsmooth.ops.kernels import cider
+            from seqsmooth.ops.kernels.ngrams import fit
+
+            if fit(candidates, references):
+                return cider.cider(candidates, references, self._hashed(), self._rarest, self.order, self.sigma)
+        return ngrams.in_portions(self._score, candidates, references)
+
+    def _score(
+        self,
+        candidates: Tensor,  # (B, L, T)
+        references: Tensor,  # (B, R, S)
+    ) -> Tensor:  # (B, L)
         ranks = ngrams.ordinals(candidates, self.order)
         squares, our_norms = self._weigh(candidates, ranks)
         _, their_norms = self._weigh(references, ngrams.ordinals(references, self.order))
@@ -87,16 +108,21 @@ class Cider(nn.Module):
         ranks: list[Tensor],  # for n = 1..order: (..., T-n+1)
     ) -> tuple[list[Tensor], list[Tensor]]:  # for n = 1..order: (..., T-n+1) and (...)
         # The squared weight ln(D / df)^2 of the n-gram at each position, and the norms of the vectors w.
-        keys = [self.get_buffer(f"keys_{n}") for n in range(1, self.order + 1)]
-        counts = [self.get_buffer(f"counts_{n}") for n in range(1, self.order + 1)]
         squares, norms = [], []
-        for documents, rank in zip(lookup(ids, keys, counts), ranks, strict=True):
-            held = documents.clamp(min=1)
-            # log1p: exactly 0 for an n-gram of all documents, and exact near it.
-            square = torch.log1p((self.documents - held).to(self.dtype) / held) ** 2
+        for documents, rank in zip(lookup(ids, *self._trie()), ranks, strict=True):
+            square = weigh(documents, self.documents, self.dtype)
             squares.append(square)
             norms.append(((2 * rank - 1).clamp(min=0) * square).sum(-1).sqrt())
         return squares, norms
+
+    def _trie(self) -> tuple[list[Tensor], list[Tensor]]:
+        orders = range(1, self.order + 1)
+        return [self.get_buffer(f"keys_{n}") for n in orders], [self.get_buffer(f"counts_{n}") for n in orders]
+
+    def _hashed(self) -> Tensor:
+        if self.table is None:
+            self.table = hashed(self.documents, *self._trie()).to(self.get_buffer("keys_1").device)
+        return self.table
 
     def extra_repr(self) -> str:
         """List the arguments."""

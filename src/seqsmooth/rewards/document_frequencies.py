@@ -17,7 +17,7 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
-from seqsmooth.ops import checks
+from seqsmooth.ops import checks, hash_table
 
 _Ints = NDArray[np.int64]
 _KIND = "seqsmooth document frequencies 1"
@@ -137,6 +137,48 @@ def lookup(
         rank = _find(rank[..., :-1] * keys[0].numel() + words[..., n - 1 :], keys[n - 1])
         found.append(counts[n - 1][rank])
     return found
+
+
+def hashed(
+    documents: int,
+    keys: Sequence[Tensor],  # each (N_n + 1,) int64
+    counts: Sequence[Tensor],  # each (N_n + 1,)
+) -> Tensor:  # (M, 4) int64
+    """Make the hash table that the kernel of CIDEr reads, of a trie that is `hashable`.
+
+    The n-grams of all orders are nodes of one trie, numbered from 1, and 0 is its root. A node is found by the number
+    of its parent and the id of its last word, 32 bits each, and holds its own number and its squared weight. The weight
+    is written as the bits of a float, which a change of the precision of the module around does not reach.
+    """
+    words = keys[0][:-1].cpu()
+    size = len(words) + 1  # by which the keys of the trie are multiplied
+    places, nodes, squares = [words], 1, [weigh(counts[0][:-1].cpu(), documents, torch.float64)]
+    for key, count in zip(keys[1:], counts[1:], strict=True):
+        parents = nodes + key[:-1].cpu() // size
+        nodes += len(places[-1])
+        places.append(parents << 32 | words[key[:-1].cpu() % size])
+        squares.append(weigh(count[:-1].cpu(), documents, torch.float64))
+    bits = torch.cat(squares).float().view(torch.int32).long()  # of numbers that are not negative
+    return hash_table.build(torch.cat(places), torch.arange(1, len(bits) + 1) << 32 | bits)
+
+
+def hashable(
+    keys: Sequence[Tensor],  # each (N_n + 1,) int64
+) -> bool:
+    """Whether 31 bits number the n-grams of a trie, and 32 bits its words; ask on the host."""
+    greatest = int(keys[0][-2]) if len(keys[0]) > 1 else 0
+    return sum(map(len, keys)) < 2**31 and greatest < 2**32
+
+
+def weigh(
+    counts: Tensor,  # (...)
+    documents: int,
+    dtype: torch.dtype,
+) -> Tensor:  # (...)
+    """The squared weight ln(D / df)^2 of n-grams that so many documents contain."""
+    held = counts.clamp(min=1)
+    # log1p: exactly 0 for an n-gram of all documents, and exact near it.
+    return torch.log1p((documents - held).to(dtype) / held) ** 2
 
 
 def _find(

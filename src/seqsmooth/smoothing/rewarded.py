@@ -10,10 +10,10 @@ import torch
 from torch import Tensor
 
 from seqsmooth.ops import checks
+from seqsmooth.ops.compaction import compact
 from seqsmooth.ops.precision import finest
 from seqsmooth.smoothing.records import Draws, Measure, Truth, stack_atoms
 from seqsmooth.smoothing.sequence_law import SequenceLaw, Setting
-from seqsmooth.smoothing.specials import is_any
 
 Weighting = Literal["tilted", "literal", "batch"]
 WEIGHTINGS: tuple[Weighting, ...] = ("tilted", "literal", "batch")
@@ -195,6 +195,4 @@ def words(
     boundaries: tuple[int, ...],
 ) -> Tensor:  # (..., T)
     """The words of each sequence, moved to the left, with -1 after them: the form that rewards take."""
-    kept = mask & ~is_any(tokens, boundaries)
-    order = (~kept).to(torch.int8).argsort(dim=-1, stable=True)
-    return torch.where(kept, tokens, -1).gather(-1, order)
+    return compact(tokens, mask, boundaries)

@@ -1,0 +1,26 @@
+"""Sequences without some of their tokens, moved together."""
+
+from __future__ import annotations
+
+import torch
+from torch import Tensor
+
+from seqsmooth.ops import dispatch
+
+
+def compact(
+    tokens: Tensor,  # (..., T) of whole numbers
+    mask: Tensor,  # (..., T) bool
+    dropped: tuple[int, ...] = (),
+) -> Tensor:  # (..., T)
+    """Keep the tokens where `mask` holds that are none of `dropped`, moved to the left, with -1 after them."""
+    if dispatch.fused(tokens, mask):
+        from seqsmooth.ops.kernels import compaction
+
+        if compaction.fit(tokens, mask, dropped):
+            return compaction.compact(tokens, mask, dropped)
+    kept = mask
+    for token in dropped:
+        kept = kept & (tokens != token)
+    order = (~kept).to(torch.int8).argsort(dim=-1, stable=True)
+    return torch.where(kept, tokens, -1).gather(-1, order)
