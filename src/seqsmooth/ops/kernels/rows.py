@@ -248,7 +248,7 @@ def rows(
         bonus = tl.load(bonuses + row * bonus_stride).to(tl.float32)
         entropy = lse - tl.sum(moments, 0) / total
 
-    # ln p of a token is its logit less base, less lse. The dense parts of q are read once, for the loss and for the gradient.
+    # ln p of a token is its logit less base, less lse. The dense parts of q are read once, for loss and gradient.
     value = -bonus * entropy - tl.sum(tl.where(weight != 0, weight * (chosen - base - lse), 0.0), 0)
     if GRADIENT or (J0 + J1 + J2 > 0):
         dots = tl.zeros([BLOCK], tl.float32)
