@@ -6,6 +6,7 @@ import itertools
 
 import torch
 from torch import Tensor
+from torch.nn import functional as F
 
 from seqsmooth.ops import checks
 from seqsmooth.ops.cross_entropy import Reduction, RowLosses, check_divisor, check_positions, divisor, row_losses
@@ -208,34 +209,34 @@ class Objective(Precise):
         truth = self._truth(targets.long(), references, vocab_size)
         measure = self.sequence.measure(truth, lazy=self.lazy, generator=generator)
         target = self.token.spread(measure.target, vocab_size=vocab_size, generator=generator)
-        steps = targets.shape[1]
-        labels = torch.full_like(measure.tokens, IGNORED)
-        labels[:, 0, :steps] = torch.where(truth.mask, truth.tokens, IGNORED)
+        more, longer = measure.tokens.shape[1] - 1, measure.tokens.shape[2] - targets.shape[1]
+        labels = truth.positions.labels.unsqueeze(1)
         return Candidates(
-            sequences=torch.where(measure.mask, measure.tokens, self.specials.filler),
+            sequences=measure.tokens,
             mask=measure.mask,
             weights=measure.weights,
-            target=target.where(measure.mask),
-            labels=labels,
-            count=truth.mask.sum(),
+            target=target if self.token.keeps_empty else target.where(measure.mask),
+            labels=F.pad(labels, (0, longer, 0, more), value=IGNORED) if more or longer else labels,
+            count=truth.positions.count,
             ess=measure.ess,
             bos=self.specials.bos,
             maker=self.key,
         )
 
     def _truth(self, targets: Tensor, references: Tensor | None, vocab_size: int | None) -> Truth:
-        mask = targets != self.ignore_index
-        if self.specials.pad is not None:
-            mask = mask & (targets != self.specials.pad)
+        pad = self.specials.pad
+        ignored = (self.ignore_index,) if pad is None else (self.ignore_index, pad)
+        truth = Truth(targets, None, references, self.specials, vocab_size, ignored=ignored)
         if vocab_size is not None:
             self.specials.check(vocab_size)
-            checks.ids_below("targets", targets, vocab_size, where=mask)
-            if references is not None:
-                checks.ids_below("references", references, vocab_size, where=references >= 0)
-        if not self.lazy and checks.visible(mask):
-            whole = not bool((~mask[:, :-1] & mask[:, 1:]).any())
+        if checks.visible(targets):
+            if vocab_size is not None:
+                checks.ids_below("targets", targets, vocab_size, where=truth.mask)
+                if references is not None:
+                    checks.ids_below("references", references, vocab_size, where=references >= 0)
+            whole = self.lazy or not bool((~truth.mask[:, :-1] & truth.mask[:, 1:]).any())
             checks.must(whole, "targets", "free of ignored positions before real ones when lazy is False", "not")
-        return Truth(torch.where(mask, targets, self.specials.filler), mask, references, self.specials, vocab_size)
+        return truth
 
     def _ready(self, candidates: Candidates | Tensor, generator: torch.Generator | None, vocab_size: int) -> Candidates:
         """Candidates as they are; plain targets proposed on the spot."""
