@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
-from typing import Literal
+from typing import TYPE_CHECKING, Literal
 
 import torch
 from torch import Tensor
@@ -14,11 +14,17 @@ from seqsmooth.ops.precision import finest
 from seqsmooth.ops.sampling import categorical, uniforms
 from seqsmooth.ops.soft_target import Rows, SoftTarget
 from seqsmooth.ops.tables import DenseTable
-from seqsmooth.smoothing.pools import Pool, PoolName, Vocabulary, draw_other
-from seqsmooth.smoothing.records import Draws, Measure, Truth, stack_atoms
+from seqsmooth.smoothing.pools import Listed, Pool, PoolName, Vocabulary, draw_other
+from seqsmooth.smoothing.records import Draws, Measure, Truth, measured, stack_atoms
 from seqsmooth.smoothing.sequence_law import PooledLaw, Setting
 from seqsmooth.smoothing.similarity import Similarity
 from seqsmooth.smoothing.token_law import TokenLaw
+
+if TYPE_CHECKING:
+    from seqsmooth.ops.kernels.targets import Sampled, Sites
+
+MOST_STEPS = 8192
+"""The longest sequence that a kernel draws at once."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -119,6 +125,10 @@ class Hamming(PooledLaw):
 
     def measure(self, truth: Truth, *, lazy: bool, generator: torch.Generator | None) -> Measure:
         """Exact when lazy and `samples` is None; otherwise over samples."""
+        if lazy and self._fused(truth):
+            if self.samples is None:
+                return self._fused_expectation(truth)
+            return measured(truth, self._fused_samples(truth, self.samples, generator).reading)
         sites = self._sites(truth)
         if lazy and self.samples is None:
             return self._expectation(truth, sites)
@@ -130,6 +140,11 @@ class Hamming(PooledLaw):
 
     def draw(self, truth: Truth, count: int, generator: torch.Generator | None) -> Draws:
         """`count` independent samples of each sequence, with their probability."""
+        if self._fused(truth):
+            sampled = self._fused_samples(truth, count, generator)
+            truth.keep(sampled.reading.positions)
+            mask = truth.mask.unsqueeze(1).expand(sampled.tokens.shape)
+            return Draws(sampled.tokens, mask, sampled.log_prob, reading=sampled.reading)
         return self._draw(truth, self._sites(truth), count, generator)
 
     def flip_probability(self, truth: Truth) -> Tensor:  # (B, T)
@@ -158,6 +173,33 @@ class Hamming(PooledLaw):
         assert self.rate is not None
         inverse = math.log(self.others) - math.log(self.rate / (1 - self.rate)) if 0 < self.rate < 1 else math.nan
         return f"{super().extra_repr()}; tau={1 / inverse:.3g}" if inverse > 0 else super().extra_repr()
+
+    def _fused(self, truth: Truth) -> bool:
+        """Whether kernels do it, in a launch or two. They draw no substitutes from a token law."""
+        return self.substitutes is None and truth.source.targets.shape[1] <= MOST_STEPS and truth.source.fused
+
+    def _fused_expectation(self, truth: Truth) -> Measure:
+        from seqsmooth.ops.kernels import targets
+
+        pool = self.pool_of(truth)
+        reading, index, background = targets.expectation(truth.source, self._kernel_sites(truth, pool), self.alpha)
+        rows = Rows(self._shared_table() or pool.table, index[:, None, :, None], background[:, None, :, None])
+        return measured(truth, reading, rows)
+
+    def _fused_samples(self, truth: Truth, count: int, generator: torch.Generator | None) -> Sampled:
+        from seqsmooth.ops.kernels import targets
+
+        batch, steps = truth.source.targets.shape
+        sites = self._kernel_sites(truth, self.pool_of(truth))
+        points = uniforms((batch, count, steps), truth.source.targets, generator)
+        return targets.samples(truth.source, sites, points, self.alpha)
+
+    def _kernel_sites(self, truth: Truth, pool: Pool) -> Sites:
+        from seqsmooth.ops.kernels.targets import Sites
+
+        listed = (pool.ids, pool.sizes) if isinstance(pool, Listed) else (None, None)
+        names = truth.specials.ids("frozen"), truth.specials.ids("undrawn")
+        return Sites(names[0], self.tau, self.rate, *listed, truth.vocab_size or 0, names[1])
 
     def _sites(self, truth: Truth) -> _Sites:
         pool = self.pool_of(truth)

@@ -9,7 +9,7 @@ import torch
 from torch import Tensor
 from torch.nn import functional as F
 
-from seqsmooth.ops import checks
+from seqsmooth.ops import checks, dispatch
 from seqsmooth.ops.precision import finest
 from seqsmooth.ops.tables import SparseTable, Table, uniform_table
 from seqsmooth.smoothing.records import Truth
@@ -131,26 +131,27 @@ class Listed:
 def build_pool(kind: PoolName | Tensor, truth: Truth) -> Pool:
     """The pool a law asked for: by name, or the ids themselves ((P,) for all, (B, P) for each item)."""
     undrawn = truth.specials.ids("undrawn")
+    source = truth.source
     if isinstance(kind, str) and kind == "vocab":
         checks.must(truth.vocab_size is not None, "vocab_size", VOCAB_SIZE_RULE, None)
         assert truth.vocab_size is not None
-        return Vocabulary(truth.vocab_size, undrawn, truth.source.targets.device)
+        return Vocabulary(truth.vocab_size, undrawn, source.targets.device)
     if isinstance(kind, Tensor):
         if kind.dim() == 2:
-            checks.shape("pool", kind, truth.source.targets.shape[0], None, letters="(B, P)")
-        listed = (kind.unsqueeze(0) if kind.dim() == 1 else kind).long()
-    elif kind == "batch":
-        listed = truth.positions.labels.reshape(1, -1)
-    else:
-        checks.must(
-            truth.references is not None,
-            "references",
-            "given when the pool is 'refs' (`targets.unsqueeze(1)` takes the ground truth alone)",
-            None,
-        )
-        assert truth.references is not None
-        listed = truth.references.flatten(1)
-    return _distinct(listed, (listed >= 0) & ~is_any(listed, undrawn), truth.vocab_size)
+            checks.shape("pool", kind, source.targets.shape[0], None, letters="(B, P)")
+        return _distinct((kind.unsqueeze(0) if kind.dim() == 1 else kind).long(), undrawn, truth.vocab_size)
+    if kind == "batch":
+        # The targets as they came: what is ignored in them is in no pool either.
+        excluded = tuple(sorted({*undrawn, *(token for token in source.ignored if token >= 0)}))
+        return _distinct(source.targets.reshape(1, -1), excluded, truth.vocab_size)
+    checks.must(
+        truth.references is not None,
+        "references",
+        "given when the pool is 'refs' (`targets.unsqueeze(1)` takes the ground truth alone)",
+        None,
+    )
+    assert truth.references is not None
+    return _distinct(truth.references.flatten(1), undrawn, truth.vocab_size)
 
 
 def check_pool(pool: PoolName | Tensor) -> PoolName | None:
@@ -165,13 +166,20 @@ def check_pool(pool: PoolName | Tensor) -> PoolName | None:
 
 
 def _distinct(
-    listed: Tensor,  # (G, P)
-    valid: Tensor,  # (G, P) bool
+    listed: Tensor,  # (G, P) int64; a negative id is none
+    excluded: tuple[int, ...],
     vocab_size: int | None,
-) -> Pool:
-    """Sets from lists, by two sorts of fixed shape: the host need not know how many tokens are distinct."""
+) -> Listed:
+    """Sets from lists, of fixed shape: the host need not know how many tokens are distinct."""
+    if dispatch.fused(listed):
+        from seqsmooth.ops.kernels import pools
+
+        if pools.serves(*listed.shape, vocab_size):
+            sets = pools.distinct(listed, excluded, vocab_size)
+            return Listed(sets.ids, sets.sizes, SparseTable(sets.slots, sets.shares, vocab_size))
     if listed.shape[1] == 0:
-        listed, valid = F.pad(listed, (0, 1)), F.pad(valid, (0, 1))
+        listed = F.pad(listed, (0, 1), value=-1)
+    valid = (listed >= 0) & ~is_any(listed, excluded)
     if vocab_size is not None:
         checks.ids_below("pool", listed, vocab_size, where=valid)
     ids = torch.where(valid, listed, NO_TOKEN).sort(-1).values

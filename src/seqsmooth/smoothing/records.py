@@ -77,7 +77,8 @@ class Draws:
     mask: Tensor  # (B, L, T) bool
     log_prob: Tensor | None  # (B, L) ln q, or None where it has no closed form
     log_base: Tensor | None = None  # (B, L) ln of a weight each draw carries beforehand; None for plain samples
-    slots: Tensor | None = None  # (B, T, L + 1) the ground truth and the draws side by side, -100 where no position is
+    reading: Reading | None = None
+    """Where a kernel drew them: the ground truth and the draws side by side, as a lazy target of equal weights."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -162,11 +163,9 @@ def stack_atoms(
     """The measure (1 - alpha) delta(y*) + alpha sum_l w_l delta(y^l), over one prefix or over each atom's own."""
     weights = torch.cat([torch.full_like(weights[:, :1], 1 - alpha), alpha * weights], 1)
     if lazy:
-        slots = draws.slots
-        if slots is None:
-            kept = torch.where(draws.mask, draws.tokens, IGNORED)
-            slots = torch.cat([truth.positions.labels.unsqueeze(1), kept], 1).transpose(1, 2)
-        target = SoftTarget(slots.unsqueeze(1), weights[:, None, None, :].expand(slots.unsqueeze(1).shape))
+        kept = torch.where(draws.mask, draws.tokens, IGNORED)
+        slots = torch.cat([truth.positions.labels.unsqueeze(1), kept], 1).transpose(1, 2).unsqueeze(1)
+        target = SoftTarget(slots, weights[:, None, None, :].expand(slots.shape))
         return Measure(truth.tokens.unsqueeze(1), truth.mask.unsqueeze(1), torch.ones_like(weights[:, :1]), target, ess)
     longer = draws.tokens.shape[-1] - truth.tokens.shape[-1]
     mask = torch.cat([F.pad(truth.mask, (0, longer)).unsqueeze(1), draws.mask], 1)

@@ -10,13 +10,16 @@ import torch
 from torch import Tensor
 
 from seqsmooth.ops import checks
+from seqsmooth.ops.positions import Reading
 from seqsmooth.ops.precision import finest
-from seqsmooth.smoothing.records import Draws, Measure, Truth, stack_atoms
+from seqsmooth.smoothing.records import Draws, Measure, Truth, measured, stack_atoms
 from seqsmooth.smoothing.sequence_law import SequenceLaw, Setting
 from seqsmooth.smoothing.specials import is_any
 
 Weighting = Literal["tilted", "literal", "batch"]
 WEIGHTINGS: tuple[Weighting, ...] = ("tilted", "literal", "batch")
+MOST_SAMPLES = 1024
+"""The most samples of an item that a kernel weighs."""
 
 
 class Proposal(Protocol):
@@ -121,6 +124,9 @@ class Rewarded(SequenceLaw):
         """Draw, score, weigh."""
         draws = self.proposal.draw(truth, self.samples, generator)
         scores = self._score(truth, draws)
+        if lazy and draws.reading is not None and self.samples <= MOST_SAMPLES and scores.is_floating_point():
+            return self._fused_measure(truth, draws, draws.reading, scores)
+        scores = scores.to(finest(scores.device))
         weights, ess = importance_weights(scores, draws, self.tau, self.weights, truth.mask.any(-1))
         return stack_atoms(truth, draws, weights, self.alpha, lazy=lazy, ess=ess)
 
@@ -135,6 +141,14 @@ class Rewarded(SequenceLaw):
             "against": self.against,
             "alpha": self.alpha,
         }
+
+    def _fused_measure(self, truth: Truth, draws: Draws, reading: Reading, scores: Tensor) -> Measure:
+        """The weights of draws that a kernel has laid out as a target already, in one launch."""
+        from seqsmooth.ops.kernels.importance import importance
+
+        log_prob, batchwise = draws.log_prob if self.weights == "literal" else None, self.weights == "batch"
+        weights, ess = importance(scores, log_prob, truth.mask, self.tau, self.alpha, batchwise=batchwise)
+        return measured(truth, replace(reading, weights=weights, ess=ess))
 
     @torch.no_grad()
     def _score(self, truth: Truth, draws: Draws) -> Tensor:  # (B, L)
@@ -158,7 +172,7 @@ class Rewarded(SequenceLaw):
         if checks.visible(scores):
             finite = bool(scores.isfinite().all())
             checks.must(finite, "reward's result", "finite everywhere", "NaN or infinite somewhere")
-        return scores.to(finest(scores.device))
+        return scores
 
 
 def importance_weights(
