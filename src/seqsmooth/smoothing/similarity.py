@@ -147,7 +147,11 @@ class Similarity(TokenLaw):
             own = Rows(self._table(), target.ids, self.alpha * target.weights)
             return SoftTarget(kept.ids, kept.weights, (own, *rows))
         assert self.k is not None
-        drawn = self._draw(target.ids.reshape(-1).clamp_min(0), self.k, generator).view(*target.ids.shape, self.k).flatten(-2)
+        drawn = (
+            self._draw(target.ids.reshape(-1).clamp_min(0), self.k, generator)
+            .view(*target.ids.shape, self.k)
+            .flatten(-2)
+        )
         weights = (self.alpha / self.k * target.weights).repeat_interleave(self.k, -1)
         return SoftTarget(torch.cat([kept.ids, drawn], -1), torch.cat([kept.weights, weights], -1), rows)
 

@@ -64,10 +64,9 @@ def _logits(
     where = item.to(tl.int64)[:, None] * stride_item + sample[None, :] * stride_sample
     score = tl.load(scores + where, mask=there, other=float("-inf")).to(tl.float64)
     if BATCHWISE:
-        logit = (score - best) * scale
+        logit = tl.where(there, score - best, 0.0) * scale
     else:
-        top = tl.max(score, 1)
-        logit = (score - tl.where(item < batch, top, 0.0)[:, None]) * scale
+        logit = tl.where(there, score - tl.max(score, 1)[:, None], 0.0) * scale
     if LITERAL:
         known = tl.load(log_prob + item.to(tl.int64)[:, None] * number + sample[None, :], mask=there, other=0.0)
         logit = logit - known

@@ -72,7 +72,13 @@ def truth(source: Source) -> Reading:
     out, grid = _allocate(source, 1, math.inf), _blocks(source)
     nothing = Sites((), None, 0.0, None, None, 0, ())
     target_kernel[grid](
-        **out.arguments(source), **nothing.arguments(), background=None, index=None, alpha=0.0, SMOOTHED=False, BLOCK=128
+        **out.arguments(source),
+        **nothing.arguments(),
+        background=None,
+        index=None,
+        alpha=0.0,
+        SMOOTHED=False,
+        BLOCK=128,
     )
     return out.reading()
 
@@ -250,8 +256,9 @@ def _chances(others, possible, strength, RATE: tl.constexpr):
     number = tl.maximum(others, 1).to(tl.float64)
     if RATE:
         change = tl.where(possible, strength, 0.0)
-        stay = tl.where(possible, tl.log(1 - change), 0.0)
-        move = tl.log(tl.where(possible, strength, 1.0)) - tl.log(number)
+        # Where a change is certain or out of the question, the other logarithm is never taken.
+        stay = tl.log(tl.where(change < 1, 1 - change, 1.0))
+        move = tl.log(tl.where(change > 0, change, 1.0)) - tl.log(number)
     else:
         odds = number * tl.exp(-strength)
         change = tl.where(possible, odds / (1 + odds), 0.0)
