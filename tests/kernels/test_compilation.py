@@ -12,12 +12,15 @@ import pytest
 
 IDS, REALS, DOUBLES, BYTES = "*i64", "*fp32", "*fp64", "*u8"
 TARGETS = {
-    **dict.fromkeys(("targets", "tokens", "labels", "count", "slots", "pool", "sizes", "index", "samples"), IDS),
+    **dict.fromkeys(
+        ("targets", "tokens", "inputs", "labels", "count", "slots", "pool", "sizes", "index", "samples"), IDS
+    ),
     **dict.fromkeys(("weights", "whole", "ess", "background"), REALS),
     **dict.fromkeys(("points", "log_prob"), DOUBLES),
     **dict.fromkeys(("stride_item", "stride_step", "batch", "steps", "pool_stride", "drawn", "number"), "i32"),
     **dict.fromkeys(("ess_value", "strength_high", "strength_low", "alpha", "truth_weight", "sample_weight"), "fp32"),
     "mask": BYTES,
+    "sample_mask": BYTES,
 }
 POOLS = {
     **dict.fromkeys(("listed", "keys", "ids", "sizes", "slots"), IDS),
@@ -36,13 +39,14 @@ IMPORTANCE = {
 
 def variants() -> list[tuple[str, str, dict[str, str], dict[str, Any], int]]:
     """Module, kernel, types, constants and warps."""
-    read = {"IGNORED_0": -100, "IGNORED_1": 0, "FILLER": 0, "COUNTED": 1024}
+    read = {"IGNORED_0": -100, "IGNORED_1": 0, "FILLER": 0, "BOS": 1, "COUNTED": 1024}
     read |= {f"{rule}_{i}": i for rule in ("FROZEN", "UNDRAWN") for i in range(4)}
     found: list[tuple[str, str, dict[str, str], dict[str, Any], int]] = []
     plain = {"LISTED": False, "GROUPED": False, "SEARCH": 0, "pool": None, "sizes": None}
     sought = [plain, *({"LISTED": True, "GROUPED": each, "SEARCH": 7} for each in (False, True))]
     truth = {"RATE": True, "SMOOTHED": False, "BLOCK": 128, "background": None, "index": None}
-    found.append(("targets", "target_kernel", TARGETS, read | plain | truth, 4))
+    for start in ({}, {"BOS": None, "inputs": None}):
+        found.append(("targets", "target_kernel", TARGETS, read | plain | truth | start, 4))
     for pool, rate in itertools.product(sought, (False, True)):
         constants = read | pool | {"RATE": rate}
         found.append(("targets", "target_kernel", TARGETS, constants | {"SMOOTHED": True, "BLOCK": 128}, 4))
@@ -73,7 +77,7 @@ def compile_all() -> None:
         source = ASTSource(fn=kernel, signature=signature, constexprs=constants)
         compiled = triton.compile(source, target=target, options={"num_warps": warps})
         assert "ptx" in compiled.asm
-        print(name)
+        sys.stdout.write(f"{name}\n")
 
 
 def test_all_variants_compile() -> None:

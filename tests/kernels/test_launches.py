@@ -23,10 +23,10 @@ VECTORS = torch.randn(V, 3, generator=GENERATOR)
 SAMPLED = ["rand.generator", "sample_kernel"]
 CELLS: dict[str, tuple[Callable[[], SequenceLaw | None], bool, list[str], int]] = {
     # The law, whether a `Similarity` goes with it, the launches there must be, and how many more there may be: checks
-    # of rows (`ge`), the shares of a token law (`mul`), a mask of references, the table of the whole vocabulary.
+    # of rows (`ge`), the shares of a token law (`mul`), a mask of references.
     "truth": (lambda: None, False, ["target_kernel"], 0),
     "tok": (lambda: None, True, ["target_kernel"], 3),
-    "exact vocab": (lambda: ss.Hamming(0.3), False, ["target_kernel"], 10),
+    "exact vocab": (lambda: ss.Hamming(0.3), False, ["target_kernel"], 1),
     "exact batch": (lambda: ss.Hamming(0.3, pool="batch"), False, ["paired_kernel", "target_kernel"], 1),
     "exact refs": (lambda: ss.Hamming(0.3, pool="refs"), False, ["paired_kernel", "target_kernel"], 1),
     "sampled vocab": (lambda: ss.Hamming(0.3, samples=5), False, SAMPLED, 0),
@@ -68,3 +68,10 @@ def test_launches_are_counted(as_on_a_gpu: None) -> None:
         assert names == []
         views.add(1)
     assert names == ["add.Tensor"]
+
+
+def test_decoder_inputs_are_there_already(as_on_a_gpu: None) -> None:
+    candidates = ss.Objective(ss.Hamming(0.3, samples=5), specials=SPECIALS, vocab_size=V).propose(TARGETS)
+    with counted() as names:
+        assert candidates.inputs.shape == (4, 1, 6)
+    assert names == []

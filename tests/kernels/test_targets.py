@@ -63,7 +63,7 @@ def both(monkeypatch: pytest.MonkeyPatch, make) -> tuple:  # type: ignore[no-unt
 
 def assert_same(ours: Candidates, plain: Candidates) -> None:
     """All that training reads: ids one by one, weights of single precision."""
-    for name in ("sequences", "mask", "labels", "count"):
+    for name in ("sequences", "mask", "labels", "count", *(["inputs"] if plain.bos is not None else [])):
         assert torch.equal(getattr(ours, name), getattr(plain, name)), name
     for name in ("weights", "ess"):
         torch.testing.assert_close(getattr(ours, name).double(), getattr(plain, name).double(), rtol=1e-6, atol=1e-6)

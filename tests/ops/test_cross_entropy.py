@@ -13,7 +13,7 @@ from torch import Tensor
 from torch.nn import functional as F
 
 import seqsmooth as ss
-from seqsmooth.ops.cross_entropy import row_losses
+from seqsmooth.ops.cross_entropy import Job, losses
 from seqsmooth.ops.similarity import SimilarityTable
 from seqsmooth.ops.soft_target import Rows
 from seqsmooth.ops.tables import DenseTable, SparseTable, Table
@@ -539,8 +539,8 @@ def test_entropy_and_likelihood_of_each_row() -> None:
     labels, weights = torch.tensor([1, EMPTY, 6, EMPTY, 0]), doubles([0.5, 2.0, 0.0, 1.0, 3.0])
     target = ss.SoftTarget.from_labels(torch.tensor([1, 5, 2, EMPTY, 0]), dtype=torch.float64)
     leaf = logits.clone().requires_grad_()
-    losses = row_losses(leaf, target, labels=labels, entropy_weights=weights)
-    assert not losses.nll.requires_grad
+    found = losses(leaf, Job(target, labels, weights))
+    assert not found.nll.requires_grad
     for n, row in enumerate(logits.tolist()):
         top = max(row)
         total = math.fsum(math.exp(z - top) for z in row)
@@ -548,12 +548,12 @@ def test_entropy_and_likelihood_of_each_row() -> None:
         entropy = -math.fsum(math.exp(log) * log for log in logs if log > -math.inf)
         label, own = int(labels[n]), int(target.ids[n])
         plain = -logs[own] - float(weights[n]) * entropy if own != EMPTY else 0.0
-        torch.testing.assert_close(losses.smoothed[n].detach(), doubles(plain), **EXACT)
-        torch.testing.assert_close(losses.nll[n], doubles(0.0 if label == EMPTY else -logs[label]), **EXACT)
-    (gradient,) = torch.autograd.grad(losses.smoothed.sum(), leaf)
+        torch.testing.assert_close(found.smoothed[n].detach(), doubles(plain), **EXACT)
+        torch.testing.assert_close(found.nll[n], doubles(0.0 if label == EMPTY else -logs[label]), **EXACT)
+    (gradient,) = torch.autograd.grad(found.smoothed.sum(), leaf)
     assert bool(gradient.isfinite().all())
     assert torch.autograd.gradcheck(
-        lambda z: row_losses(z, target, entropy_weights=weights).smoothed, (random_logits(N, V).requires_grad_(),)
+        lambda z: losses(z, Job(target, entropy_weights=weights)).smoothed, (random_logits(N, V).requires_grad_(),)
     )
 
 

@@ -14,7 +14,7 @@ from torch.utils._python_dispatch import TorchDispatchMode
 
 import seqsmooth as ss
 from seqsmooth.ops import head
-from seqsmooth.ops.cross_entropy import row_losses
+from seqsmooth.ops.cross_entropy import Job, losses
 from seqsmooth.ops.similarity import SimilarityTable
 from seqsmooth.ops.soft_target import Rows
 from seqsmooth.ops.tables import DenseTable, SparseTable
@@ -277,8 +277,8 @@ def test_entropy_and_likelihood(chunk: int) -> None:
     hidden, weight = random(N, D), random(V, D, seed=1)
     target, weights = mixed_target(), random(N, seed=2).abs()
     labels = LABELS.where(target.kept(), EMPTY)
-    parts = head.linear_row_losses(hidden, weight, target, labels=labels, entropy_weights=weights, chunk=chunk)
-    whole = row_losses(hidden @ weight.T, target, labels=labels, entropy_weights=weights)
+    parts = head.linear_losses(hidden, weight, None, Job(target, labels, weights), chunk)
+    whole = losses(hidden @ weight.T, Job(target, labels, weights))
     torch.testing.assert_close(parts.smoothed, whole.smoothed, **EXACT)
     torch.testing.assert_close(parts.nll, whole.nll, **EXACT)
     assert float(parts.nll.abs().max()) > 0

@@ -12,7 +12,7 @@ from torch.nn import functional as F
 
 from seqsmooth.ops import similarity
 from seqsmooth.ops.similarity import SimilarityTable
-from seqsmooth.ops.tables import DenseTable, SparseTable, Table, masked_dot, uniform_table
+from seqsmooth.ops.tables import DenseTable, SparseTable, Table, UniformTable, masked_dot
 
 V = 6
 EXACT = {"rtol": 1e-12, "atol": 1e-12}
@@ -173,17 +173,22 @@ def test_a_weight_of_zero_silences_its_logit(silent: float) -> None:
 
 @pytest.mark.parametrize("excluded", [(), (0,), (1, 4), (0, 1, 2, 3, 4)])
 def test_uniform_over_the_rest(excluded: tuple[int, ...]) -> None:
-    table = uniform_table(V, excluded, dtype=torch.float64, device=torch.device("cpu"))
+    table = UniformTable(V, excluded)
     row = [0.0 if v in excluded else 1 / (V - len(excluded)) for v in range(V)]
-    torch.testing.assert_close(table.values, doubles([row]), **EXACT)
-    torch.testing.assert_close(table.masses, doubles([1.0]), **EXACT)
+    zero = torch.zeros(1, 1, dtype=torch.long)
+    torch.testing.assert_close(table.combine(zero, doubles([[1.0]])), doubles([row]), **EXACT)
+    assert table.mass(zero).tolist() == [[1.0]]
+    logits = torch.linspace(-1, 2, V, dtype=torch.float64).unsqueeze(0)
+    expected = 3 * math.fsum(r * z for r, z in zip(row, logits[0].tolist(), strict=True))
+    torch.testing.assert_close(table.dot(logits, zero, doubles([[3.0]])), doubles([expected]), **EXACT)
     assert not table.mixed
 
 
 def test_uniform_over_nothing_is_empty() -> None:
-    table = uniform_table(2, (0, 1), dtype=torch.float64, device=torch.device("cpu"))
-    assert table.values.tolist() == [[0.0, 0.0]]
-    assert table.masses.tolist() == [0.0]
+    table = UniformTable(2, (0, 1))
+    zero = torch.zeros(1, 1, dtype=torch.long)
+    assert table.row(doubles([])).tolist() == [0.0, 0.0]
+    assert table.mass(zero).tolist() == [[0.0]]
 
 
 @pytest.mark.parametrize("beta", [0.0, 0.3, 2.0])

@@ -1,13 +1,14 @@
-"""The heart: cross entropy of logits against a soft target, c lse(z) - <q, z> = - <q, ln p>, in plain torch."""
+"""The heart: cross entropy of logits against a soft target, c lse(z) - <q, z> = - <q, ln p>."""
 
 from __future__ import annotations
 
+from dataclasses import dataclass, replace
 from typing import Literal, NamedTuple
 
 import torch
 from torch import Tensor
 
-from seqsmooth.ops import checks
+from seqsmooth.ops import checks, dispatch
 from seqsmooth.ops.precision import finest
 from seqsmooth.ops.soft_target import IGNORED, SoftTarget
 from seqsmooth.ops.tables import masked_dot
@@ -17,12 +18,43 @@ REDUCTIONS: tuple[Reduction, ...] = ("mean", "sum", "none")
 
 
 class RowLosses(NamedTuple):
-    """What one pass over the logits gives for each of N rows."""
+    """What one pass over N rows of logits gives: a number a row, or their sum over the number of items."""
 
     smoothed: Tensor
-    """(N,) - <q, ln p> - w H(p); exactly 0 where the target is empty."""
+    """- <q, ln p> - w H(p); exactly 0 where the target is empty."""
     nll: Tensor
-    """(N,) -ln p(label), without gradient; 0 where the label is empty."""
+    """-ln p(label), without gradient; 0 where the label is empty."""
+
+
+@dataclass(frozen=True, eq=False)
+class Job:
+    """What is asked of N rows of logits, whatever makes those; taken as checked."""
+
+    target: SoftTarget  # of shape (N,)
+    labels: Tensor | None = None  # (N,) for the unsmoothed NLL
+    entropy_weights: Tensor | None = None  # (N,) weight of H(p), subtracted
+    ignore_index: int = IGNORED
+    reduced: bool = False
+    """Whether losses are summed, multiplied by `factor` and divided by `items`; or else there is one a row."""
+    items: Tensor | None = None  # (); nothing is divided by 0 of them
+    factor: float = 1.0
+
+    def __getitem__(self, part: slice) -> Job:
+        """Some of the rows."""
+        labels = None if self.labels is None else self.labels[part]
+        weights = None if self.entropy_weights is None else self.entropy_weights[part]
+        return replace(self, target=self.target[part], labels=labels, entropy_weights=weights)
+
+    def per_row(self) -> Job:
+        """The same without a reduction."""
+        return replace(self, reduced=False)
+
+    def reduce(self, losses: RowLosses) -> RowLosses:
+        """Losses of rows, reduced as asked."""
+        if not self.reduced:
+            return losses
+        divisor = 1 if self.items is None else torch.where(self.items == 0, 1, self.items)
+        return RowLosses(*(part.sum() * self.factor / divisor for part in losses))
 
 
 def cross_entropy(
@@ -57,22 +89,54 @@ def cross_entropy(
     target = as_target(target)
     check_positions("logits", logits, target, "V")
     target.check(logits.shape[-1], ignore_index, name="logits")
-    flat = target.flatten()
-    losses = row_losses(logits.reshape(-1, logits.shape[-1]), flat, ignore_index=ignore_index)
-    return reduce(losses.smoothed.reshape(target.shape), flat.kept(ignore_index), reduction, num_items)
+    job = reduced_job(target, reduction, num_items, ignore_index=ignore_index)
+    result = losses(logits.reshape(-1, logits.shape[-1]), job).smoothed
+    return result if job.reduced else result.reshape(target.shape)
 
 
-def row_losses(
-    logits: Tensor,  # (N, V)
-    target: SoftTarget,  # of shape (N,)
+def reduced_job(
+    target: SoftTarget,
+    reduction: Reduction,
+    num_items: Tensor | float | None,
     *,
-    labels: Tensor | None = None,  # (N,) for the unsmoothed NLL
-    entropy_weights: Tensor | None = None,  # (N,) weight of H(p), subtracted
+    count: Tensor | None = None,
+    labels: Tensor | None = None,
+    entropy_weights: Tensor | None = None,
     ignore_index: int = IGNORED,
+) -> Job:
+    """The job of a whole call: its target flat, its reduction settled; "mean" is over `count` or what is kept."""
+    check_divisor(reduction, num_items)
+    target = target.flatten()
+    items, factor = None, 1.0
+    if isinstance(num_items, Tensor):
+        items = num_items.reshape(())
+    elif num_items is not None:
+        factor = 1 / num_items
+    elif reduction == "mean":
+        items = target.kept(ignore_index).sum() if count is None else count
+    return Job(target, labels, entropy_weights, ignore_index, reduction != "none", items, factor)
+
+
+def losses(
+    logits: Tensor,  # (N, V)
+    job: Job,
 ) -> RowLosses:
-    """Cross entropy, entropy and NLL of each row; arguments are taken as checked."""
-    kept = target.kept(ignore_index)
-    settled = target.settle(ignore_index)
+    """Cross entropy, entropy and NLL of rows of logits, by kernels where they can run."""
+    if dispatch.fused(logits):
+        from seqsmooth.ops.kernels import soft_cross_entropy
+
+        if soft_cross_entropy.fits(job.target):
+            return RowLosses(*soft_cross_entropy.row_losses(logits, job))
+    return plain_losses(logits, job)
+
+
+def plain_losses(
+    logits: Tensor,  # (N, V)
+    job: Job,
+) -> RowLosses:
+    """The same in plain torch, whatever the environment says."""
+    kept = job.target.kept(job.ignore_index)
+    settled = job.target.settle(job.ignore_index)
     # Overwriting ignored rows, rather than multiplying them by 0, keeps their NaN and inf out of the gradient too.
     masked = logits.masked_fill(~kept.unsqueeze(-1), 0)
     log_probs = masked.log_softmax(-1, dtype=torch.promote_types(logits.dtype, torch.float32))
@@ -80,10 +144,11 @@ def row_losses(
     smoothed = -masked_dot(settled.weights.to(log_probs.dtype), chosen)
     for row in settled.rows:
         smoothed = smoothed - row.table.dot(log_probs, row.index, row.weights)
-    if entropy_weights is not None:
+    if job.entropy_weights is not None:
         entropy = -masked_dot(log_probs.exp(), log_probs)
-        smoothed = smoothed - entropy_weights.to(log_probs.dtype) * entropy
-    return RowLosses(smoothed.masked_fill(~kept, 0), _nll(log_probs.detach(), labels, ignore_index))
+        smoothed = smoothed - job.entropy_weights.to(log_probs.dtype) * entropy
+    nll = _nll(log_probs.detach(), job.labels, job.ignore_index)
+    return job.reduce(RowLosses(smoothed.masked_fill(~kept, 0), nll.masked_fill(~kept, 0)))
 
 
 def as_target(target: SoftTarget | Tensor) -> SoftTarget:
@@ -117,28 +182,6 @@ def check_divisor(reduction: Reduction, num_items: Tensor | float | None) -> Non
             checks.must(bool(num_items > 0), "num_items", "greater than 0", num_items.item())
     else:
         checks.positive("num_items", num_items)
-
-
-def reduce(
-    losses: Tensor,  # (...)
-    kept: Tensor,  # (N,) bool
-    reduction: Reduction,
-    num_items: Tensor | float | None,
-) -> Tensor:
-    """Sum, mean over what is kept (or over `num_items`), or nothing."""
-    check_divisor(reduction, num_items)
-    if reduction == "none":
-        return losses
-    if reduction == "sum":
-        return losses.sum()
-    return losses.sum() / divisor(kept.sum(), num_items)
-
-
-def divisor(count: Tensor, num_items: Tensor | float | None) -> Tensor | float:
-    """What a mean divides by: the number of positions, 1 where there are none, or what the caller says."""
-    if num_items is None:
-        return count.clamp_min(1)
-    return num_items.reshape(()) if isinstance(num_items, Tensor) else num_items
 
 
 def _nll(log_probs: Tensor, labels: Tensor | None, ignore_index: int) -> Tensor:

@@ -7,8 +7,16 @@ from torch import Tensor
 from torch.nn import functional as F
 from torch.utils.checkpoint import checkpoint
 
-from seqsmooth.ops import checks
-from seqsmooth.ops.cross_entropy import Reduction, RowLosses, as_target, check_positions, reduce, row_losses
+from seqsmooth.ops import checks, dispatch
+from seqsmooth.ops.cross_entropy import (
+    Job,
+    Reduction,
+    RowLosses,
+    as_target,
+    check_positions,
+    losses,
+    reduced_job,
+)
 from seqsmooth.ops.soft_target import IGNORED, SoftTarget
 
 CHUNK_ELEMENTS = 2**26
@@ -28,7 +36,8 @@ def linear_cross_entropy(
 ) -> Tensor:
     """`cross_entropy(hidden @ weight.T + bias, target)` with at most `chunk` rows of logits in memory.
 
-    Gradients are exact: each chunk is computed again in the backward pass.
+    Gradients are exact. The kernels compute them in the forward pass, chunk by chunk; plain torch, and
+    `reduction="none"`, compute each chunk again in the backward pass.
 
     Args:
         hidden: last hidden states.
@@ -38,46 +47,53 @@ def linear_cross_entropy(
         ignore_index: the id of an empty slot (or label).
         reduction: as in `cross_entropy`.
         num_items: as in `cross_entropy`.
-        chunk: rows a chunk; by default as many as make 2**26 logits.
+        chunk: rows a chunk; by default as many as make 2**26 logits, or with kernels 1 GiB of them.
     """
     checks.whole("ignore_index", ignore_index)
     target = as_target(target)
     check_head(hidden, weight, bias, target, chunk, ignore_index)
-    flat = target.flatten()
-    losses = linear_row_losses(
-        hidden.reshape(-1, hidden.shape[-1]), weight, flat, bias=bias, ignore_index=ignore_index, chunk=chunk
-    )
-    return reduce(losses.smoothed.reshape(target.shape), flat.kept(ignore_index), reduction, num_items)
+    job = reduced_job(target, reduction, num_items, ignore_index=ignore_index)
+    result = linear_losses(hidden.reshape(-1, hidden.shape[-1]), weight, bias, job, chunk).smoothed
+    return result if job.reduced else result.reshape(target.shape)
 
 
-def linear_row_losses(
+def linear_losses(
     hidden: Tensor,  # (N, D)
     weight: Tensor,  # (V, D)
-    target: SoftTarget,  # of shape (N,)
-    *,
-    bias: Tensor | None = None,  # (V,)
-    labels: Tensor | None = None,  # (N,)
-    entropy_weights: Tensor | None = None,  # (N,)
-    ignore_index: int = IGNORED,
-    chunk: int | None = None,
+    bias: Tensor | None,  # (V,)
+    job: Job,
+    chunk: int | None,
 ) -> RowLosses:
-    """`row_losses` of the head's logits; arguments are taken as checked."""
+    """`losses` of the head's logits."""
+    if torch.is_autocast_enabled(hidden.device.type):
+        lower = torch.get_autocast_dtype(hidden.device.type)
+        hidden, weight = hidden.to(lower), weight.to(lower)
+        bias = None if bias is None else bias.to(lower)
+    if job.reduced and dispatch.fused(hidden, weight, bias):
+        from seqsmooth.ops.kernels import soft_cross_entropy
+
+        if soft_cross_entropy.fits(job.target):
+            return RowLosses(*soft_cross_entropy.head_losses(hidden, weight, bias, job, chunk))
+    return job.reduce(_again_in_backward(hidden, weight, bias, job.per_row(), chunk))
+
+
+def _again_in_backward(
+    hidden: Tensor,
+    weight: Tensor,
+    bias: Tensor | None,
+    job: Job,
+    chunk: int | None,
+) -> RowLosses:
+    """Losses of rows, each chunk computed once more in the backward pass: for that the losses need not be a sum."""
     rows = chunk or max(1, CHUNK_ELEMENTS // weight.shape[0])
     # Or else an ignored row of NaN would meet its zero gradient in that of the weight.
-    hidden = hidden.masked_fill(~target.kept(ignore_index).unsqueeze(-1), 0)
-
+    hidden = hidden.masked_fill(~job.target.kept(job.ignore_index).unsqueeze(-1), 0)
     given = (hidden, weight) if bias is None else (hidden, weight, bias)
     inside_transform = not torch.compiler.is_compiling() and any(checks.transformed(value) for value in given)
 
-    def losses(part: slice) -> RowLosses:
+    def computed(part: slice) -> RowLosses:
         def compute(states: Tensor, matrix: Tensor, offset: Tensor | None) -> RowLosses:
-            return row_losses(
-                F.linear(states, matrix, offset),
-                target[part],
-                labels=None if labels is None else labels[part],
-                entropy_weights=None if entropy_weights is None else entropy_weights[part],
-                ignore_index=ignore_index,
-            )
+            return losses(F.linear(states, matrix, offset), job[part])
 
         # The hooks that compute again in the backward pass are not for torch.func, which keeps its chunks instead.
         if hidden.shape[0] <= rows or not torch.is_grad_enabled() or inside_transform:
@@ -87,7 +103,7 @@ def linear_row_losses(
         )
         return again
 
-    parts = [losses(slice(start, start + rows)) for start in range(0, max(hidden.shape[0], 1), rows)]
+    parts = [computed(slice(start, start + rows)) for start in range(0, max(hidden.shape[0], 1), rows)]
     return RowLosses(torch.cat([part.smoothed for part in parts]), torch.cat([part.nll for part in parts]))
 
 

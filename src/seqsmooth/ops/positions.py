@@ -20,6 +20,8 @@ class Source:
     """The ids that mark places without a position."""
     filler: int
     """The id to write there."""
+    bos: int | None = None
+    """What a decoder reads first, if that is known."""
 
     @property
     def fused(self) -> bool:
@@ -35,6 +37,7 @@ class Positions:
     mask: Tensor  # (B, T) bool
     labels: Tensor  # (B, T) int64; -100 where there is no position
     count: Tensor  # () int64, the number of positions
+    inputs: Tensor | None = None  # (B, T) BOS and the tokens but the last, where a kernel has written them
 
 
 @dataclass(frozen=True, eq=False)

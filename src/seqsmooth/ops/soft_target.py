@@ -12,7 +12,7 @@ from torch import Tensor
 
 from seqsmooth.ops import checks
 from seqsmooth.ops.precision import widen
-from seqsmooth.ops.tables import DenseTable, SparseTable, Table, uniform_table
+from seqsmooth.ops.tables import DenseTable, SparseTable, Table, UniformTable
 
 IGNORED = -100
 """An empty slot, as torch's losses have it."""
@@ -160,7 +160,7 @@ class SoftTarget:
         size = vocab_size - len(excluded)
         others = (size - used.sum(-1, keepdim=True)).clamp_min(1)
         share = (1 - total.exp()).clamp_min(0) / others
-        table = uniform_table(vocab_size, excluded, dtype=logprobs.dtype, device=logprobs.device)
+        table = UniformTable(vocab_size, tuple(excluded))
         # The background covers every token, so the listed ones give their share of it back.
         index = torch.where(used.any(-1, keepdim=True), 0, -1)
         rows = Rows(table, index, share * size)

@@ -1,8 +1,8 @@
 """Tables of distributions over the vocabulary: G rows, each a way to spread one unit of mass.
 
 A soft target points into tables by row number instead of carrying its own row of V numbers. A table may store its
-rows (`DenseTable`), store only where they are not zero (`SparseTable`), or compute them when asked
-(`seqsmooth.ops.similarity.SimilarityTable`).
+rows (`DenseTable`), store only where they are not zero (`SparseTable`), store nothing (`UniformTable`), or compute them
+when asked (`seqsmooth.ops.similarity.SimilarityTable`).
 """
 
 from __future__ import annotations
@@ -159,16 +159,44 @@ class SparseTable:
         return masked_dot(slots.to(logits.dtype), logits.gather(-1, ids))
 
 
-def uniform_table(
-    vocab_size: int,
-    excluded: tuple[int, ...],
-    *,
-    dtype: torch.dtype,
-    device: torch.device,
-) -> DenseTable:
-    """One row: uniform over the vocabulary without the excluded ids."""
-    inside = torch.ones(1, vocab_size, dtype=dtype, device=device)
-    for token in excluded:
-        inside[:, token] = 0
-    total = inside.sum(-1, keepdim=True).clamp_min(1)
-    return DenseTable.of(inside / total)
+@dataclass(frozen=True, eq=False)
+class UniformTable:
+    """One row: uniform over the vocabulary without the excluded ids; empty if nothing is left."""
+
+    vocab_size: int
+    excluded: tuple[int, ...] = ()
+    mixed: bool = False
+
+    @property
+    def size(self) -> int:
+        """One row."""
+        return 1
+
+    @property
+    def tokens(self) -> int:
+        """How many tokens share the mass."""
+        return self.vocab_size - len(set(self.excluded))
+
+    def row(
+        self,
+        like: Tensor,
+    ) -> Tensor:  # (V,)
+        """The row in full, of the type and on the device of a tensor."""
+        values = like.new_full((self.vocab_size,), 1 / max(self.tokens, 1))
+        for token in self.excluded:
+            values[token] = 0
+        return values
+
+    def combine(self, index: Tensor, weights: Tensor) -> Tensor:
+        """The row, as often as asked."""
+        return weights.sum(-1, keepdim=True) * self.row(weights)
+
+    def mass(self, index: Tensor) -> Tensor:
+        """1 each, or 0 for the empty row."""
+        return torch.full_like(index, min(self.tokens, 1), dtype=torch.float32)
+
+    def dot(self, logits: Tensor, index: Tensor, weights: Tensor) -> Tensor:
+        """Means over the vocabulary."""
+        share = weights.sum(-1).to(logits.dtype)
+        inside = logits.masked_fill(self.row(logits) == 0, 0) if self.excluded else logits
+        return torch.where(share == 0, 0, share * (inside.sum(-1) / max(self.tokens, 1)))

@@ -143,8 +143,7 @@ class Hamming(PooledLaw):
         if self._fused(truth):
             sampled = self._fused_samples(truth, count, generator)
             truth.keep(sampled.reading.positions)
-            mask = truth.mask.unsqueeze(1).expand(sampled.tokens.shape)
-            return Draws(sampled.tokens, mask, sampled.log_prob, reading=sampled.reading)
+            return Draws(sampled.tokens, sampled.mask, sampled.log_prob, reading=sampled.reading)
         return self._draw(truth, self._sites(truth), count, generator)
 
     def flip_probability(self, truth: Truth) -> Tensor:  # (B, T)
@@ -197,9 +196,15 @@ class Hamming(PooledLaw):
     def _kernel_sites(self, truth: Truth, pool: Pool) -> Sites:
         from seqsmooth.ops.kernels.targets import Sites
 
-        listed = (pool.ids, pool.sizes) if isinstance(pool, Listed) else (None, None)
-        names = truth.specials.ids("frozen"), truth.specials.ids("undrawn")
-        return Sites(names[0], self.tau, self.rate, *listed, truth.vocab_size or 0, names[1])
+        return Sites(
+            frozen=truth.specials.ids("frozen"),
+            tau=self.tau,
+            rate=self.rate,
+            ids=pool.ids if isinstance(pool, Listed) else None,
+            sizes=pool.sizes if isinstance(pool, Listed) else None,
+            vocab_size=truth.vocab_size or 0,
+            undrawn=truth.specials.ids("undrawn"),
+        )
 
     def _sites(self, truth: Truth) -> _Sites:
         pool = self.pool_of(truth)

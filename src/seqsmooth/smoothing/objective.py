@@ -9,8 +9,8 @@ from torch import Tensor
 from torch.nn import functional as F
 
 from seqsmooth.ops import checks
-from seqsmooth.ops.cross_entropy import Reduction, RowLosses, check_divisor, check_positions, divisor, row_losses
-from seqsmooth.ops.head import check_head, linear_row_losses
+from seqsmooth.ops.cross_entropy import Job, Reduction, RowLosses, check_positions, losses, reduced_job
+from seqsmooth.ops.head import check_head, linear_losses
 from seqsmooth.ops.soft_target import IGNORED
 from seqsmooth.smoothing.dirac import Dirac
 from seqsmooth.smoothing.ground_truth import GroundTruth
@@ -101,7 +101,8 @@ class Objective(Precise):
             targets: ground-truth sequences, padded with PAD or `ignore_index`.
             references: all ground-truth sequences of each item, for the pool "refs" and for rewards; an item with fewer
                 of them has rows of padding.
-            generator: source of the samples; torch's global one by default.
+            generator: source of the samples; torch's global one by default. Inside a CUDA graph, one of your own must
+                be told to the graph before the capture: `graph.register_generator_state(generator)`.
         """
         return self._propose(targets, references, generator, self.vocab_size)
 
@@ -132,11 +133,8 @@ class Objective(Precise):
         wide = logits.unsqueeze(1) if logits.dim() == 3 else logits
         check_positions("logits", wide, ready.target, "V")
         ready.target.check(vocab_size, name="logits")
-        flat = wide.reshape(-1, vocab_size)
-        losses = row_losses(
-            flat, ready.target.flatten(), labels=ready.labels.flatten(), entropy_weights=self._entropy_weights(ready)
-        )
-        return self._reduce(losses, ready, reduction, num_items)
+        job = self._job(ready, reduction, num_items)
+        return _result(losses(wide.reshape(-1, vocab_size), job), ready, job)
 
     def head(
         self,
@@ -158,16 +156,8 @@ class Objective(Precise):
         ready = self._ready(candidates, generator, weight.shape[0])
         wide = hidden.unsqueeze(1) if hidden.dim() == 3 else hidden
         check_head(wide, weight, bias, ready.target, chunk)
-        losses = linear_row_losses(
-            wide.reshape(-1, wide.shape[-1]),
-            weight,
-            ready.target.flatten(),
-            bias=bias,
-            labels=ready.labels.flatten(),
-            entropy_weights=self._entropy_weights(ready),
-            chunk=chunk,
-        )
-        return self._reduce(losses, ready, reduction, num_items)
+        job = self._job(ready, reduction, num_items)
+        return _result(linear_losses(wide.reshape(-1, wide.shape[-1]), weight, bias, job, chunk), ready, job)
 
     def signature(self) -> str:
         """One line that makes two runs comparable."""
@@ -210,7 +200,7 @@ class Objective(Precise):
         measure = self.sequence.measure(truth, lazy=self.lazy, generator=generator)
         target = self.token.spread(measure.target, vocab_size=vocab_size, generator=generator)
         more, longer = measure.tokens.shape[1] - 1, measure.tokens.shape[2] - targets.shape[1]
-        labels = truth.positions.labels.unsqueeze(1)
+        labels, inputs = truth.positions.labels.unsqueeze(1), truth.positions.inputs
         return Candidates(
             sequences=measure.tokens,
             mask=measure.mask,
@@ -221,6 +211,7 @@ class Objective(Precise):
             ess=measure.ess,
             bos=self.specials.bos,
             maker=self.key,
+            read=None if inputs is None or more else inputs.unsqueeze(1),
         )
 
     def _truth(self, targets: Tensor, references: Tensor | None, vocab_size: int | None) -> Truth:
@@ -259,17 +250,15 @@ class Objective(Precise):
             return None
         return (self.entropy * candidates.weights).unsqueeze(-1).expand_as(candidates.sequences).flatten()
 
-    def _reduce(
-        self, losses: RowLosses, candidates: Candidates, reduction: Reduction, num_items: Tensor | float | None
-    ) -> Loss:
-        check_divisor(reduction, num_items)
-        total, nll = (part.view_as(candidates.sequences).sum(1) for part in losses)
-        if reduction != "none":
-            total, nll = total.sum(), nll.sum()
-        if reduction == "mean":
-            items = divisor(candidates.count, num_items)
-            total, nll = total / items, nll / items
-        return Loss(total, nll, candidates.count, candidates.ess)
+    def _job(self, candidates: Candidates, reduction: Reduction, num_items: Tensor | float | None) -> Job:
+        return reduced_job(
+            candidates.target,
+            reduction,
+            num_items,
+            count=candidates.count,
+            labels=candidates.labels.flatten(),
+            entropy_weights=self._entropy_weights(candidates),
+        )
 
     def _check_device(self, name: str, value: Tensor) -> None:
         for buffer in self.buffers():
@@ -277,6 +266,13 @@ class Objective(Precise):
 
     def _check_vocabulary(self, name: str, vocab_size: int) -> None:
         checks.must(self.vocab_size in (None, vocab_size), name, f"over {self.vocab_size} tokens", f"over {vocab_size}")
+
+
+def _result(losses: RowLosses, candidates: Candidates, job: Job) -> Loss:
+    total, nll = losses
+    if not job.reduced:
+        total, nll = (part.view_as(candidates.sequences).sum(1) for part in losses)
+    return Loss(total, nll, candidates.count, candidates.ess)
 
 
 def _agreed_vocab_size(vocab_size: int | None, *laws: Law) -> int | None:

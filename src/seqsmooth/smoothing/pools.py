@@ -11,7 +11,7 @@ from torch.nn import functional as F
 
 from seqsmooth.ops import checks, dispatch
 from seqsmooth.ops.precision import finest
-from seqsmooth.ops.tables import SparseTable, Table, uniform_table
+from seqsmooth.ops.tables import SparseTable, Table, UniformTable
 from seqsmooth.smoothing.records import Truth
 from seqsmooth.smoothing.specials import is_any
 
@@ -81,7 +81,7 @@ class Vocabulary:
     @property
     def table(self) -> Table:
         """Uniform over all of them."""
-        return uniform_table(self.vocab_size, self.undrawn, dtype=finest(self.device), device=self.device)
+        return UniformTable(self.vocab_size, self.undrawn)
 
     def others(self, tokens: Tensor) -> tuple[Tensor, Tensor, Tensor]:
         """A token is in the pool unless it is undrawn, and its place is its id less the undrawn below."""
@@ -174,7 +174,7 @@ def _distinct(
     if dispatch.fused(listed):
         from seqsmooth.ops.kernels import pools
 
-        if pools.serves(*listed.shape, vocab_size):
+        if pools.serves(listed.shape[0], listed.shape[1], vocab_size):
             sets = pools.distinct(listed, excluded, vocab_size)
             return Listed(sets.ids, sets.sizes, SparseTable(sets.slots, sets.shares, vocab_size))
     if listed.shape[1] == 0:

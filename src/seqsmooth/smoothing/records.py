@@ -36,10 +36,10 @@ class Truth:
         self.vocab_size = vocab_size
         self.found: Positions | None = None
         if mask is None:
-            self.source = Source(tokens, ignored, specials.filler)
+            self.source = Source(tokens, ignored, specials.filler, specials.bos)
         else:
             self.found = masked(tokens, mask, specials.filler)
-            self.source = Source(self.found.labels, (IGNORED,), specials.filler)
+            self.source = Source(self.found.labels, (IGNORED,), specials.filler, specials.bos)
 
     def keep(self, found: Positions) -> None:
         """Remember what a kernel has read."""
@@ -112,6 +112,7 @@ class Candidates:
     bos: int | None
     maker: int
     """Which objective these are for."""
+    read: Tensor | None = None  # (B, K', T) the `inputs`, where a kernel has written them beside the rest
 
     @property
     def inputs(self) -> Tensor:  # (B, K', T)
@@ -119,7 +120,7 @@ class Candidates:
         rule = "given for `inputs` (or take `shifted(start)` with the token your decoder starts from)"
         checks.must(self.bos is not None, "specials.bos", rule, None)
         assert self.bos is not None
-        return self.shifted(self.bos)
+        return self.shifted(self.bos) if self.read is None else self.read
 
     def shifted(
         self,

@@ -13,7 +13,7 @@ from seqsmooth.ops.precision import widen
 from seqsmooth.ops.sampling import categorical
 from seqsmooth.ops.similarity import ROW_ELEMENTS, SimilarityTable
 from seqsmooth.ops.soft_target import Rows, SoftTarget
-from seqsmooth.ops.tables import DenseTable, SparseTable, Table
+from seqsmooth.ops.tables import DenseTable, SparseTable, Table, UniformTable
 from seqsmooth.smoothing.law import checksum
 from seqsmooth.smoothing.token_law import TokenLaw
 from seqsmooth.smoothing.uniform import thinned
@@ -101,6 +101,7 @@ class Similarity(TokenLaw):
         self.register_buffer("counts", self._checked(counts), persistent=False)
         for name in ("table", "neighbours", "masses"):
             self.register_buffer(name, None, persistent=False)
+        self._computed: SimilarityTable | None = None
 
     @property
     def vocab_size(self) -> int:
@@ -115,6 +116,7 @@ class Similarity(TokenLaw):
     def prepare(self, unsmoothed: tuple[int, ...] = ()) -> Similarity:
         """The same law without mass for the given ids, its table built."""
         law = self.twin()
+        law._computed = None
         law.known = self.known.clone()
         for token in unsmoothed:
             law.known[token] = False
@@ -167,8 +169,8 @@ class Similarity(TokenLaw):
             everything = torch.arange(table.size, device=table.ids.device).unsqueeze(-1)
             unmixed = table.combine(everything, torch.ones_like(everything, dtype=table.weights.dtype))
         else:
-            assert isinstance(table, DenseTable)
-            unmixed = table.values
+            assert isinstance(table, (DenseTable, UniformTable))
+            unmixed = table.values if isinstance(table, DenseTable) else table.row(self.units).unsqueeze(0)
             mixed = torch.zeros_like(unmixed, dtype=self.units.dtype)
             for tokens in self.token_chunks():
                 rows = own.combine(tokens.unsqueeze(-1), self.units.new_ones(len(tokens), 1))
@@ -219,7 +221,9 @@ class Similarity(TokenLaw):
         if self.table is not None:
             assert self.masses is not None
             return DenseTable(self.table, self.masses)
-        return SimilarityTable(self.units, self.known, self.tau, self.beta, self.counts)
+        if self._computed is None or self._computed.units is not self.units:  # which moving to a device replaces
+            self._computed = SimilarityTable(self.units, self.known, self.tau, self.beta, self.counts)
+        return self._computed
 
     def _built(self) -> tuple[Tensor | None, Tensor | None, Tensor | None]:
         """What is kept between steps: (table, neighbours, masses)."""

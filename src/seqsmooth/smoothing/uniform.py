@@ -9,7 +9,7 @@ from torch import Tensor
 
 from seqsmooth.ops import checks
 from seqsmooth.ops.soft_target import Rows, SoftTarget
-from seqsmooth.ops.tables import uniform_table
+from seqsmooth.ops.tables import UniformTable
 from seqsmooth.smoothing.pools import VOCAB_SIZE_RULE
 from seqsmooth.smoothing.token_law import TokenLaw
 
@@ -42,7 +42,7 @@ class Uniform(TokenLaw):
         rest = vocab_size - len(self.excluded)
         checks.must(rest >= 1, "vocab_size", "more than the special tokens that get no mass", vocab_size)
         mass = target.settle().mass().unsqueeze(-1)
-        table = uniform_table(vocab_size, self.excluded, dtype=mass.dtype, device=mass.device)
+        table = UniformTable(vocab_size, self.excluded)
         index = torch.zeros_like(mass, dtype=torch.long)
         return thinned(target, 1 - self.alpha, Rows(table, index, self.alpha * mass))
 

@@ -73,7 +73,7 @@ def _logits(
     return tl.where(there, logit, float("-inf"))
 
 
-@triton.jit
+@triton.jit(do_not_specialize=["stride_item", "stride_sample", "batch", "steps", "number"])
 def importance_kernel(
     scores, stride_item, stride_sample, log_prob, mask, weights, ess,
     batch, steps, number, scale_high, scale_low, alpha,

@@ -75,7 +75,7 @@ def _allowed(tokens, A: tl.constexpr, B: tl.constexpr, C: tl.constexpr, D: tl.co
     return (tokens >= 0) & (tokens != A) & (tokens != B) & (tokens != C) & (tokens != D) & (tokens != E)
 
 
-@triton.jit
+@triton.jit(do_not_specialize=["stride_group", "stride_place", "length"])
 def paired_kernel(
     listed, stride_group, stride_place, length, keys, ids, sizes, slots, shares,
     A: tl.constexpr, B: tl.constexpr, C: tl.constexpr, D: tl.constexpr, E: tl.constexpr,
@@ -116,7 +116,7 @@ def paired_kernel(
     tl.store(shares + place, tl.where(place < size, share, 0.0), mask=real)
 
 
-@triton.jit
+@triton.jit(do_not_specialize=["stride", "length", "vocab_size"])
 def flagged_kernel(
     listed, stride, length, vocab_size, flags, ids, sizes, slots, shares,
     A: tl.constexpr, B: tl.constexpr, C: tl.constexpr, D: tl.constexpr, E: tl.constexpr,
@@ -133,7 +133,7 @@ def flagged_kernel(
         up = _allowed(token, A, B, C, D, E) & (token < vocab_size)
         tl.store(flags + token, tl.full((BLOCK,), 1, tl.int8), mask=up)
     tl.debug_barrier()
-    size = 0
+    size = tl.full((), 0, tl.int32)
     for start in range(0, vocab_size, BLOCK):
         token = start + tl.arange(0, BLOCK)
         up = tl.load(flags + token, mask=token < vocab_size, other=0).to(tl.int32)

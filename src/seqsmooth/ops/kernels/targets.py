@@ -17,6 +17,7 @@ from torch import Tensor
 
 from seqsmooth.ops.positions import Positions, Reading, Source
 
+VARYING = ["stride_item", "stride_step", "batch", "steps", "pool_stride", "drawn"]  # not worth a compilation each
 NOWHERE = 2**31 - 1  # stands for an id that is not there: no token is as large
 
 
@@ -64,6 +65,7 @@ class Sampled:
 
     reading: Reading
     tokens: Tensor  # (B, L, T) int64
+    mask: Tensor  # (B, L, T) bool
     log_prob: Tensor  # (B, L) float64
 
 
@@ -109,6 +111,7 @@ def samples(
     batch, number, steps = points.shape
     out = _allocate(source, number + 1, float(number))
     tokens = torch.empty_like(points, dtype=torch.int64)
+    mask = torch.empty_like(points, dtype=torch.bool)
     log_prob = torch.empty(batch, number, dtype=torch.float64, device=points.device)
     wide = triton.next_power_of_2(steps)
     tall = min(triton.next_power_of_2(number), max(1, 1024 // wide))
@@ -117,6 +120,7 @@ def samples(
         **sites.arguments(),
         points=points,
         samples=tokens,
+        sample_mask=mask.view(torch.uint8),
         log_prob=log_prob,
         number=number,
         truth_weight=1 - alpha,
@@ -125,7 +129,7 @@ def samples(
         TALL=tall,
         num_warps=4 if wide * tall <= 1024 else 8,
     )
-    return Sampled(out.reading(), tokens, log_prob)
+    return Sampled(out.reading(), tokens, mask, log_prob)
 
 
 @dataclass(frozen=True, eq=False)
@@ -133,6 +137,7 @@ class _Outputs:
     """Memory for what the kernels write."""
 
     tokens: Tensor  # (B, T)
+    inputs: Tensor | None  # (B, T)
     mask: Tensor  # (B, T)
     labels: Tensor  # (B, T)
     count: Tensor  # ()
@@ -153,6 +158,7 @@ class _Outputs:
             "batch": targets.shape[0],
             "steps": targets.shape[1],
             "tokens": self.tokens,
+            "inputs": self.inputs,
             "mask": self.mask.view(torch.uint8),
             "labels": self.labels,
             "count": self.count,
@@ -163,13 +169,18 @@ class _Outputs:
             "ess_value": self.value,
             **_numbered("IGNORED", ignored, 2),
             "FILLER": source.filler,
+            "BOS": source.bos,
             "COUNTED": min(triton.next_power_of_2(targets.numel()), 4096),
         }
 
     def reading(self) -> Reading:
         """The same with its names."""
         return Reading(
-            Positions(self.tokens, self.mask, self.labels, self.count), self.ids, self.weights, self.whole, self.ess
+            Positions(self.tokens, self.mask, self.labels, self.count, self.inputs),
+            self.ids,
+            self.weights,
+            self.whole,
+            self.ess,
         )
 
 
@@ -180,6 +191,7 @@ def _allocate(source: Source, slots: int, ess: float) -> _Outputs:
     ids = labels.unsqueeze(-1) if slots == 1 else torch.empty(batch, steps, slots, dtype=torch.int64, device=device)
     return _Outputs(
         tokens=torch.empty_like(labels),
+        inputs=None if source.bos is None else torch.empty_like(labels),
         mask=torch.empty_like(labels, dtype=torch.bool),
         labels=labels,
         count=torch.empty((), dtype=torch.int64, device=device),
@@ -267,13 +279,13 @@ def _chances(others, possible, strength, RATE: tl.constexpr):
     return change, stay, move
 
 
-@triton.jit
+@triton.jit(do_not_specialize=VARYING)
 def target_kernel(
     targets, stride_item, stride_step, batch, steps,
-    tokens, mask, labels, count, slots, weights, whole, ess, ess_value,
+    tokens, inputs, mask, labels, count, slots, weights, whole, ess, ess_value,
     pool, sizes, pool_stride, drawn, strength_high, strength_low,
     background, index, alpha,
-    IGNORED_0: tl.constexpr, IGNORED_1: tl.constexpr, FILLER: tl.constexpr, COUNTED: tl.constexpr,
+    IGNORED_0: tl.constexpr, IGNORED_1: tl.constexpr, FILLER: tl.constexpr, BOS: tl.constexpr, COUNTED: tl.constexpr,
     FROZEN_0: tl.constexpr, FROZEN_1: tl.constexpr, FROZEN_2: tl.constexpr, FROZEN_3: tl.constexpr,
     UNDRAWN_0: tl.constexpr, UNDRAWN_1: tl.constexpr, UNDRAWN_2: tl.constexpr, UNDRAWN_3: tl.constexpr,
     RATE: tl.constexpr, LISTED: tl.constexpr, GROUPED: tl.constexpr, SEARCH: tl.constexpr,
@@ -289,6 +301,9 @@ def target_kernel(
     position = real & (raw != IGNORED_0) & (raw != IGNORED_1)
     token = tl.where(position, raw, FILLER)
     tl.store(tokens + place, token, mask=real)
+    if BOS is not None:
+        tl.store(inputs + place + 1, token, mask=real & (step + 1 < steps))
+        tl.store(inputs + place, BOS, mask=real & (step == 0))
     tl.store(mask + place, position.to(tl.uint8), mask=real)
     tl.store(labels + place, tl.where(position, raw, -100), mask=real)
     tl.store(whole + item, 1.0, mask=real & (step == 0))
@@ -319,13 +334,13 @@ def target_kernel(
         tl.store(ess, ess_value)
 
 
-@triton.jit
+@triton.jit(do_not_specialize=[*VARYING, "number"])
 def sample_kernel(
     targets, stride_item, stride_step, batch, steps,
-    tokens, mask, labels, count, slots, weights, whole, ess, ess_value,
+    tokens, inputs, mask, labels, count, slots, weights, whole, ess, ess_value,
     pool, sizes, pool_stride, drawn, strength_high, strength_low,
-    points, samples, log_prob, number, truth_weight, sample_weight,
-    IGNORED_0: tl.constexpr, IGNORED_1: tl.constexpr, FILLER: tl.constexpr, COUNTED: tl.constexpr,
+    points, samples, sample_mask, log_prob, number, truth_weight, sample_weight,
+    IGNORED_0: tl.constexpr, IGNORED_1: tl.constexpr, FILLER: tl.constexpr, BOS: tl.constexpr, COUNTED: tl.constexpr,
     FROZEN_0: tl.constexpr, FROZEN_1: tl.constexpr, FROZEN_2: tl.constexpr, FROZEN_3: tl.constexpr,
     UNDRAWN_0: tl.constexpr, UNDRAWN_1: tl.constexpr, UNDRAWN_2: tl.constexpr, UNDRAWN_3: tl.constexpr,
     RATE: tl.constexpr, LISTED: tl.constexpr, GROUPED: tl.constexpr, SEARCH: tl.constexpr,
@@ -370,6 +385,7 @@ def sample_kernel(
         new = new + (new >= UNDRAWN_3).to(tl.int64)
     new = tl.where(changed, new, token[None, :])
     tl.store(samples + where, new, mask=drawn_here)
+    tl.store(sample_mask + where, tl.broadcast_to(position[None, :], (TALL, WIDE)).to(tl.uint8), mask=drawn_here)
     logs = tl.sum(tl.where(changed, move[None, :], stay[None, :]), 1)
     tl.store(log_prob + item * number + sample, logs, mask=sample < number)
 
@@ -382,6 +398,9 @@ def sample_kernel(
         tl.store(slots + slot, label, mask=real)
         tl.store(weights + slot, truth_weight, mask=real)
         tl.store(tokens + item * steps + step, token, mask=real)
+        if BOS is not None:
+            tl.store(inputs + item * steps + step + 1, token, mask=step + 1 < steps)
+            tl.store(inputs + item * steps, BOS)
         tl.store(mask + item * steps + step, position.to(tl.uint8), mask=real)
         tl.store(labels + item * steps + step, label, mask=real)
         tl.store(whole + item, 1.0)

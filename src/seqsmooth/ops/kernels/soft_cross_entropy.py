@@ -1,0 +1,429 @@
+"""Launches of the loss kernels, and their place in autograd: the gradient is ready when the loss is."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import torch
+import triton
+from torch import Tensor
+
+from seqsmooth.ops.cross_entropy import Job, plain_losses
+from seqsmooth.ops.kernels import rows as row_kernels
+from seqsmooth.ops.kernels import similarity as similarity_kernels
+from seqsmooth.ops.similarity import SimilarityTable
+from seqsmooth.ops.soft_target import Rows, SoftTarget
+from seqsmooth.ops.tables import DenseTable, SparseTable, UniformTable
+
+MOST_SLOTS = 128
+"""Slots a row that are held at once; merging them compares each with each."""
+MOST_SLOTS_OF_TILES = 32
+"""The same where a law is made on the fly: there every slot is looked for in every tile."""
+MOST_ROWS = 64
+"""Rows of one table that a position may weigh."""
+MOST_EXCLUDED = 4
+LONGEST_WHOLE_ROW = 32768
+"""Tokens up to which a row of logits is held in registers."""
+LOOP = {"BLOCK": 4096, "num_warps": 8}
+"""How a longer one is read."""
+TILES = {"ROWS": 128, "TOKENS": 128, "D_BLOCK": 32, "num_warps": 8, "num_stages": 3}
+"""How rows of logits and tokens are tiled where a law is made on the fly."""
+CHUNK_BYTES = 2**30
+"""Logits of the head in memory at once, by default."""
+FOLDED = (torch.float32, torch.bfloat16)
+"""Types in which a gradient divided by the number of items beforehand loses nothing; fp16 would underflow."""
+
+
+@dataclass(frozen=True, eq=False)
+class _Parts:
+    """A target sorted by how the kernels read it; each of `rows` is of one table."""
+
+    sparse: Rows | None = None
+    dense: tuple[Rows, ...] = ()
+    uniform: Rows | None = None
+    law: Rows | None = None
+
+
+def fits(target: SoftTarget) -> bool:
+    """Whether the kernels can serve a target."""
+    held = [target.weights, *(row.weights for row in target.rows)]
+    held += [row.table.values for row in target.rows if isinstance(row.table, DenseTable)]
+    if torch.is_grad_enabled() and any(value.requires_grad for value in held):
+        return False
+    parts = _sorted(target)
+    if parts is None:
+        return False
+    slots = target.ids.shape[-1]
+    if parts.law is not None:
+        table = parts.law.table
+        assert isinstance(table, SimilarityTable)
+        simple = parts.sparse is None and len(parts.dense) <= 1 and slots <= MOST_SLOTS_OF_TILES
+        return simple and table.units.dtype == torch.float32 and table.tau >= 0.01
+    if parts.sparse is not None:
+        slots += parts.sparse.index.shape[-1] * _listed(parts.sparse).ids.shape[1]
+    return slots <= MOST_SLOTS
+
+
+def row_losses(
+    logits: Tensor,  # (N, V)
+    job: Job,
+) -> tuple[Tensor, Tensor]:
+    """Smoothed loss and NLL: two numbers if the job is reduced, or else two of shape (N,)."""
+    smoothed, nll = _RowLosses.apply(logits, job)
+    return smoothed, nll
+
+
+def head_losses(
+    hidden: Tensor,  # (N, D)
+    weight: Tensor,  # (V, D)
+    bias: Tensor | None,  # (V,)
+    job: Job,
+    chunk: int | None,
+) -> tuple[Tensor, Tensor]:
+    """Smoothed loss and NLL of a reduced job, from hidden states, with at most `chunk` rows of logits in memory."""
+    smoothed, nll = _HeadLosses.apply(hidden, weight, bias, job, chunk)
+    return smoothed, nll
+
+
+class _RowLosses(torch.autograd.Function):
+    @staticmethod
+    def forward(ctx: Any, logits: Tensor, job: Job) -> tuple[Tensor, Tensor]:
+        ctx.job = job
+        logits = logits if logits.stride(-1) == 1 else logits.contiguous()
+        wanted = ctx.needs_input_grad[0]
+        ctx.gradient = torch.empty_like(logits, memory_format=torch.contiguous_format) if wanted else None
+        ctx.save_for_backward(logits if wanted else None)
+        results = _room(logits)
+        _launch(logits, ctx.gradient, None, job, results)
+        if job.reduced:
+            results = _summed(results, job)
+        ctx.mark_non_differentiable(results[1])
+        return results
+
+    @staticmethod
+    def backward(ctx: Any, upstream: Tensor, _: Tensor) -> tuple[Tensor | None, ...]:
+        job: Job = ctx.job
+        (logits,) = ctx.saved_tensors
+        if torch.is_grad_enabled():
+            (again,) = torch.autograd.grad(plain_losses(logits, job)[0], logits, upstream, create_graph=True)
+            return again, None
+        gradient, ctx.gradient = ctx.gradient, None  # given away: a second pass through the graph makes its own
+        if gradient is None:
+            gradient = torch.empty_like(logits, memory_format=torch.contiguous_format)
+            _launch(logits, gradient, None, job, _room(logits))
+        _launch(logits, gradient, None, job, _room(logits), upstream)
+        return gradient, None
+
+
+class _HeadLosses(torch.autograd.Function):
+    @staticmethod
+    def forward(
+        ctx: Any, hidden: Tensor, weight: Tensor, bias: Tensor | None, job: Job, chunk: int | None
+    ) -> tuple[Tensor, Tensor]:
+        ctx.job, ctx.chunk = job, chunk
+        ctx.wanted = tuple(ctx.needs_input_grad[:3])
+        ctx.save_for_backward(hidden, weight, bias)
+        results, ctx.gradients = _chunked(hidden, weight, bias, job, chunk, ctx.wanted)
+        ctx.mark_non_differentiable(results[1])
+        return results
+
+    @staticmethod
+    def backward(ctx: Any, upstream: Tensor, _: Tensor) -> tuple[Tensor | None, ...]:
+        job: Job = ctx.job
+        hidden, weight, bias = ctx.saved_tensors
+        if torch.is_grad_enabled():
+            given = [value for value, wanted in zip((hidden, weight, bias), ctx.wanted, strict=True) if wanted]
+            total = plain_losses(torch.nn.functional.linear(hidden, weight, bias), job)[0]
+            made = iter(torch.autograd.grad(total, given, upstream, create_graph=True))
+            return (*(next(made) if wanted else None for wanted in ctx.wanted), None, None)
+        gradients, ctx.gradients = ctx.gradients, None
+        if gradients is None:
+            _, gradients = _chunked(hidden, weight, bias, job, ctx.chunk, ctx.wanted)
+        for gradient in gradients:
+            if gradient is not None and gradient.numel():
+                row_kernels.rescaled[(min(528, triton.cdiv(gradient.numel(), 4096)),)](
+                    gradient, gradient.numel(), upstream, job.items, job.factor, job.items is not None,
+                    hidden.dtype in FOLDED, 4096, num_warps=8,
+                )  # fmt: skip
+        return (*gradients, None, None)
+
+
+def _chunked(
+    hidden: Tensor,
+    weight: Tensor,
+    bias: Tensor | None,
+    job: Job,
+    chunk: int | None,
+    wanted: tuple[bool, ...],
+) -> tuple[tuple[Tensor, Tensor], tuple[Tensor | None, ...]]:
+    """The losses, and the gradients that are wanted, chunk by chunk through one buffer of logits."""
+    (count, _), vocab_size = hidden.shape, weight.shape[0]
+    width = _padded(vocab_size)
+    most = chunk or max(1, CHUNK_BYTES // (width * hidden.element_size()))
+    chunks = max(1, triton.cdiv(count, most))
+    most = triton.cdiv(count, chunks)
+    buffer = hidden.new_empty(most, width)
+    for_hidden = torch.empty_like(hidden) if wanted[0] else None
+    # Partial sums in half precision are as good as one for two chunks, and no more.
+    wide = chunks > 2 and hidden.dtype != torch.float32
+    for_weight = torch.zeros_like(weight, dtype=torch.float32 if wide else weight.dtype) if wanted[1] else None
+    for_bias = torch.zeros_like(bias, dtype=torch.float32) if wanted[2] and bias is not None else None
+    smoothed, nll = _room(hidden)
+    for number in range(chunks):
+        part = slice(number * most, min((number + 1) * most, count))
+        states = hidden[part]
+        logits = buffer[: states.shape[0], :vocab_size]
+        torch.mm(states, weight.T, out=logits)
+        results = smoothed[part], nll[part]
+        marks = _launch(logits, logits if any(wanted) else None, bias, job[part], results)
+        if for_hidden is not None:
+            torch.mm(logits, weight, out=for_hidden[part])
+        if for_weight is not None:
+            states = _emptied(states, marks)
+            if wide:
+                for_weight += torch.mm(logits.T, states)
+            elif number == 0:
+                torch.mm(logits.T, states, out=for_weight)
+            else:
+                for_weight.addmm_(logits.T, states)
+        if for_bias is not None:
+            for_bias += logits.sum(0, dtype=torch.float32)
+    gradients = (
+        for_hidden,
+        None if for_weight is None else for_weight.to(weight.dtype),
+        None if for_bias is None or bias is None else for_bias.to(bias.dtype),
+    )
+    return _summed((smoothed, nll), job), gradients
+
+
+def _room(like: Tensor) -> tuple[Tensor, Tensor]:
+    """Where the losses of rows go."""
+    smoothed, nll = (torch.empty(like.shape[0], dtype=torch.float32, device=like.device) for _ in range(2))
+    return smoothed, nll
+
+
+def _emptied(states: Tensor, state: Tensor) -> Tensor:
+    """Hidden states with those of ignored rows overwritten, for 0 times NaN is not 0."""
+    states = states.contiguous()
+    clean = torch.empty_like(states)
+    if states.numel():
+        row_kernels.emptied[(states.shape[0],)](states, clean, state, states.shape[1], 2048, num_warps=4)
+    return clean
+
+
+def _summed(losses: tuple[Tensor, Tensor], job: Job) -> tuple[Tensor, Tensor]:
+    total, nll = (torch.empty((), dtype=torch.float32, device=losses[0].device) for _ in range(2))
+    row_kernels.summed[(1,)](
+        *losses, losses[0].shape[0], job.items, job.factor, total, nll, job.items is not None, 4096, num_warps=8
+    )
+    return total, nll
+
+
+def _launch(
+    logits: Tensor,
+    gradient: Tensor | None,
+    bias: Tensor | None,
+    job: Job,
+    results: tuple[Tensor, Tensor],
+    upstream: Tensor | None = None,
+) -> Tensor:  # (3, N)
+    """Losses of rows, and their gradient where there is a place for it (again, where upstream is not as expected)."""
+    count, vocab_size = logits.shape
+    smoothed, nll = results
+    state = smoothed.new_empty(3, count)
+    if count == 0:
+        return state
+    parts = _sorted(job.target)
+    assert parts is not None
+    target = job.target
+    slots = target.ids.shape[1]
+    lists, listed_ids, listed_weights, index_l, share_l, length = 0, None, None, None, None, 1
+    if parts.sparse is not None:
+        table = _listed(parts.sparse)
+        lists, length = parts.sparse.index.shape[1], table.ids.shape[1]
+        listed_ids, listed_weights = table.ids.contiguous(), table.weights.contiguous()
+        index_l, share_l = parts.sparse.index.contiguous(), parts.sparse.weights.contiguous()
+    background = _background_arguments(parts.uniform)
+    law = parts.law
+    limit = _limit(logits)
+    if gradient is not None:
+        limit = min(limit, _limit(gradient))
+    into = logits if gradient is None else gradient
+    fold = job.reduced and logits.dtype in FOLDED
+    bonuses, bonus_stride = job.entropy_weights, 0 if job.entropy_weights is None else job.entropy_weights.stride(0)
+    sent = None if upstream is None else upstream.reshape(-1)
+    sent_stride = 0 if sent is None or sent.shape[0] == 1 else sent.stride(0)
+    same = {
+        "K": slots,
+        "EXCLUDED": background[-1],
+        "BIAS": bias is not None,
+        "ENTROPY": bonuses is not None,
+        "COUNTED": job.items is not None,
+        "FOLD": fold,
+        "AGAIN": upstream is not None,
+    }
+    by_tiles = law is not None
+    row_kernels.rows[(count,)](
+        logits, logits.stride(0), into, into.stride(0), bias, limit, vocab_size,
+        smoothed, nll, state, count,
+        None if job.labels is None else job.labels.contiguous(), bonuses, bonus_stride,
+        job.items, job.factor, sent, sent_stride,
+        target.ids, target.ids.stride(0), target.ids.stride(1),
+        target.weights, target.weights.stride(0), target.weights.stride(1),
+        listed_ids, listed_weights, index_l, share_l,
+        *_table_arguments(parts.dense, 0, vocab_size), *_table_arguments(parts.dense, 1, vocab_size),
+        *background[:-1],
+        *((None, None) if law is None else (law.index.contiguous(), law.weights.contiguous())),
+        job.ignore_index,
+        LISTS=lists, LENGTH=length, SLOTS=_power(slots + lists * length, 16),
+        **_sizes("0", parts.uniform), **_sizes("1", *parts.dense[:1]), **_sizes("2", *parts.dense[1:]),
+        **_sizes("3", law),
+        LABELS=job.labels is not None, GRADIENT=gradient is not None and not by_tiles,
+        **(same if not by_tiles else same | {"AGAIN": False}), **_tiling(vocab_size),
+    )  # fmt: skip
+    if law is not None:
+        _add_law(law, parts, logits, gradient, bias, job, state, smoothed, sent, sent_stride, limit, background, same)
+    return state
+
+
+def _add_law(
+    law: Rows,
+    parts: _Parts,
+    logits: Tensor,
+    gradient: Tensor | None,
+    bias: Tensor | None,
+    job: Job,
+    state: Tensor,
+    smoothed: Tensor,
+    upstream: Tensor | None,
+    upstream_stride: int,
+    limit: int,
+    background: tuple[Any, ...],
+    same: dict[str, Any],
+) -> None:
+    """The part of a target that is made on the fly, and with it the whole gradient."""
+    table, target = law.table, job.target
+    assert isinstance(table, SimilarityTable)
+    count, vocab_size = logits.shape
+    halves, best, log_total = table.halves, *table.normalisers
+    groups = triton.cdiv(count, TILES["ROWS"])
+    share = min(triton.cdiv(vocab_size, TILES["TOKENS"]), max(1, 1056 // groups))
+    partial = torch.empty(share, count, dtype=torch.float32, device=logits.device)
+    into = logits if gradient is None else gradient
+    dense = parts.dense[0] if parts.dense else None
+    values = None if dense is None else _dense(dense, vocab_size).values
+    frequency = table.counts is not None and table.beta > 0
+    similarity_kernels.tiles[(groups, share)](
+        logits, logits.stride(0), into, into.stride(0), bias, limit, vocab_size,
+        state, partial, count,
+        job.entropy_weights, 0 if job.entropy_weights is None else job.entropy_weights.stride(0),
+        job.items, job.factor, upstream, upstream_stride,
+        target.ids, target.ids.stride(0), target.ids.stride(1),
+        target.weights, target.weights.stride(0), target.weights.stride(1), job.ignore_index,
+        values, 0 if values is None else values.stride(0),
+        *((None, None) if dense is None else (dense.index.contiguous(), dense.weights.contiguous())),
+        *background[:-1],
+        halves, halves.shape[1], table.known, best, log_total, table.counts, 1 / table.tau, table.beta,
+        law.index.contiguous(), law.weights.contiguous(),
+        J=law.index.shape[1], J0=0 if parts.uniform is None else parts.uniform.index.shape[1],
+        J2=0 if dense is None else dense.index.shape[1], FREQUENCY=frequency, GRADIENT=gradient is not None,
+        **same, **TILES, PARTS=share,
+    )  # fmt: skip
+    if upstream is None:
+        smoothed -= partial.sum(0)
+
+
+def _sorted(target: SoftTarget) -> _Parts | None:
+    """The parts of a target by kind; None where there are more than the kernels read."""
+    sparse: list[Rows] = []
+    dense: list[Rows] = []
+    uniform: list[Rows] = []
+    law: list[Rows] = []
+    for row in target.rows:
+        table = row.table
+        if row.index.shape[-1] > MOST_ROWS:
+            return None
+        if isinstance(table, UniformTable) and len(table.excluded) <= MOST_EXCLUDED:
+            uniform.append(row)
+        elif isinstance(table, SparseTable) and table.size == 1 and table.ids.shape[1] > MOST_SLOTS // 2:
+            dense.append(row)
+        elif isinstance(table, SparseTable):
+            sparse.append(row)
+        elif isinstance(table, DenseTable) and table.values.stride(-1) == 1:
+            dense.append(row)
+        elif isinstance(table, SimilarityTable):
+            law.append(row)
+        else:
+            return None
+    if max(len(sparse), len(dense) - 1, len(uniform), len(law)) > 1:
+        return None
+    return _Parts(_only(sparse), tuple(dense), _only(uniform), _only(law))
+
+
+def _only(found: list[Rows]) -> Rows | None:
+    return found[0] if found else None
+
+
+def _listed(row: Rows) -> SparseTable:
+    assert isinstance(row.table, SparseTable)
+    return row.table
+
+
+def _dense(row: Rows, vocab_size: int) -> DenseTable:
+    """A table in full; a single long list, of the tokens of a batch, is written out."""
+    if isinstance(row.table, DenseTable):
+        return row.table
+    table = _listed(row)
+    weights = table.weights.float()
+    values = weights.new_zeros(1, _padded(vocab_size))[:, :vocab_size]
+    return DenseTable(values.scatter_add_(1, table.ids, weights), weights.sum(-1))
+
+
+def _table_arguments(dense: tuple[Rows, ...], number: int, vocab_size: int) -> tuple[Any, ...]:
+    if number >= len(dense):
+        return (None, 0, 0, None, None, None)
+    row = dense[number]
+    table = _dense(row, vocab_size)
+    index, share = row.index.contiguous(), row.weights.contiguous()
+    return table.values, table.values.stride(0), _limit(table.values), table.masses, index, share
+
+
+def _background_arguments(row: Rows | None) -> tuple[Any, ...]:
+    """Index, weights, number of tokens, four tokens without, and how many of those there are."""
+    if row is None:
+        return (None, None, 1, 0, 0, 0, 0, 0)
+    assert isinstance(row.table, UniformTable)
+    without = (*row.table.excluded, 0, 0, 0, 0)[:MOST_EXCLUDED]
+    return row.index.contiguous(), row.weights.contiguous(), row.table.tokens, *without, len(row.table.excluded)
+
+
+def _sizes(name: str, row: Rows | None = None) -> dict[str, int]:
+    count = 0 if row is None else row.index.shape[1]
+    return {f"J{name}": count, f"S{name}": _power(count, 2)}
+
+
+def _power(size: int, least: int) -> int:
+    power: int = triton.next_power_of_2(max(size, least))
+    return power
+
+
+def _padded(vocab_size: int) -> int:
+    """Columns of a buffer whose rows all start where wide loads can: at a multiple of 32 bytes, whatever the type."""
+    return -(-vocab_size // 16) * 16
+
+
+def _limit(values: Tensor) -> int:
+    """Columns that may be read in every row: with those of padding, if there are any, loads are wide."""
+    rows, columns = values.shape
+    limit = _padded(columns)
+    last = values.storage_offset() + (rows - 1) * values.stride(0) + limit
+    inside = values.stride(0) >= limit and last * values.element_size() <= values.untyped_storage().nbytes()
+    return limit if inside else columns
+
+
+def _tiling(vocab_size: int) -> dict[str, Any]:
+    if vocab_size <= LONGEST_WHOLE_ROW:
+        block = _power(vocab_size, 16)
+        return {"WHOLE": True, "BLOCK": block, "num_warps": min(32, max(4, block // 1024))}
+    return {"WHOLE": False, **LOOP}
