@@ -125,15 +125,15 @@ class Hamming(PooledLaw):
 
     def measure(self, truth: Truth, *, lazy: bool, generator: torch.Generator | None) -> Measure:
         """Exact when lazy and `samples` is None; otherwise over samples."""
-        if lazy and self._fused(truth):
+        fused, count = self._fused(truth), self.samples or 1
+        if fused and lazy:
             if self.samples is None:
                 return self._fused_expectation(truth)
-            return measured(truth, self._fused_samples(truth, self.samples, generator).reading)
+            return measured(truth, self._fused_samples(truth, count, generator).reading)
         sites = self._sites(truth)
         if lazy and self.samples is None:
             return self._expectation(truth, sites)
-        count = self.samples or 1
-        draws = self._draw(truth, sites, count, generator)
+        draws = self.draw(truth, count, generator) if fused else self._draw(truth, sites, count, generator)
         weights = sites.flip.new_full(draws.tokens.shape[:2], 1 / count)
         sampled = stack_atoms(truth, draws, weights, self.alpha, lazy=lazy, ess=weights.new_full((), count))
         return sampled if lazy or not self.integrate else self._integrated(truth, sites, sampled)
