@@ -23,9 +23,10 @@ TARGETS = {
     "sample_mask": BYTES,
 }
 POOLS = {
-    **dict.fromkeys(("listed", "keys", "ids", "sizes", "slots"), IDS),
+    **dict.fromkeys(("listed", "ids", "sizes", "slots"), IDS),
     **dict.fromkeys(("stride_group", "stride_place", "stride", "length", "vocab_size"), "i32"),
     "shares": REALS,
+    "keys": "*i32",
     "flags": "*i8",
 }
 IMPORTANCE = {
@@ -52,8 +53,8 @@ def variants() -> list[tuple[str, str, dict[str, str], dict[str, Any], int]]:
         found.append(("targets", "target_kernel", TARGETS, constants | {"SMOOTHED": True, "BLOCK": 128}, 4))
         found.append(("targets", "sample_kernel", TARGETS, constants | {"WIDE": 32, "TALL": 8}, 4))
     barred = dict(zip("ABCDE", (0, 1, 2, 3, -1), strict=True))
-    for block, warps in ((1, 4), (128, 4), (512, 8)):
-        found.append(("pools", "paired_kernel", POOLS, barred | {"BLOCK": block, "CHUNK": min(block, 16)}, warps))
+    for block, chunk, warps in ((1, 1, 4), (128, 128, 8), (512, 32, 8)):
+        found.append(("pools", "paired_kernel", POOLS, barred | {"BLOCK": block, "CHUNK": chunk}, warps))
     found.append(("pools", "flagged_kernel", POOLS, barred | {"BLOCK": 8192}, 16))
     for literal, batchwise in ((False, False), (True, False), (False, True)):
         sizes = {"LITERAL": literal, "BATCHWISE": batchwise, "ITEMS": 64, "TALL": 8, "WIDE": 32, "REPEAT": 32}

@@ -273,3 +273,24 @@ def test_candidates_are_records(kernels: torch.device) -> None:
     candidates = objective.propose(sentences(2, 3, WORDS, kernels))
     held = [value for value in dataclasses.asdict(candidates).values() if isinstance(value, Tensor)]
     assert len({value.untyped_storage().data_ptr() for value in held}) == len(held)
+
+
+@pytest.mark.skipif(not torch.cuda.is_available(), reason="no CUDA device")
+@pytest.mark.parametrize("own", [True, False])
+def test_a_captured_generator_goes_on(own: bool) -> None:
+    """New samples at each replay, from torch's generator or from one that the graph was told of."""
+    device = torch.device("cuda")
+    objective = ss.Objective(ss.Hamming(0.4, pool="refs", samples=4), specials=WORDS, vocab_size=V).to(device)
+    targets, references = sentences(4, 6, WORDS, device), listed(4, device)
+    generator = seeded(device) if own else None
+    objective.propose(targets, references=references)
+    graph = torch.cuda.CUDAGraph()
+    if generator is not None:
+        graph.register_generator_state(generator)
+    with torch.cuda.graph(graph):
+        candidates = objective.propose(targets, references=references, generator=generator)
+    seen = set()
+    for _ in range(4):
+        graph.replay()
+        seen.add(tuple(candidates.target.ids.flatten().tolist()))
+    assert len(seen) == 4

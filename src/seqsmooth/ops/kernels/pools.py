@@ -54,9 +54,10 @@ def distinct(
     if length <= MOST_PAIRED and (groups > 1 or vocab_size is None or length <= 128):
         block = triton.next_power_of_2(length)
         strides = listed.stride(0), listed.stride(1)
+        keys = torch.empty_like(ids, dtype=torch.int32)
         paired_kernel[(groups,)](
-            listed, *strides, length, torch.empty_like(ids), *outputs, *barred, BLOCK=block, CHUNK=min(block, 16),
-            num_warps=4 if block <= 128 else 8,
+            listed, *strides, length, keys, *outputs, *barred, BLOCK=block, CHUNK=min(block, 2**14 // block),
+            num_warps=4 if block <= 64 else 8,
         )  # fmt: skip
         return out
     assert vocab_size is not None
@@ -90,25 +91,25 @@ def paired_kernel(
     shares += group * length
     place = tl.arange(0, BLOCK)
     real = place < length
-    mine = tl.load(listed + place * stride_place, mask=real, other=-1)
+    mine = tl.load(listed + place * stride_place, mask=real, other=-1).to(tl.int32)
     before = tl.zeros((BLOCK,), tl.int32)
     for start in range(0, length, CHUNK):
         there = start + tl.arange(0, CHUNK)
-        theirs = tl.load(listed + there * stride_place, mask=there < length, other=-1)
+        theirs = tl.load(listed + there * stride_place, mask=there < length, other=-1).to(tl.int32)
         same = (mine[:, None] == theirs[None, :]) & (there[None, :] < place[:, None])
         before += tl.sum(same.to(tl.int32), 1)
     kept = (before == 0) & _allowed(mine, A, B, C, D, E)
-    tl.store(keys + place, tl.where(kept, mine, 0x7FFFFFFFFFFFFFFF), mask=real)
+    tl.store(keys + place, tl.where(kept, mine, 0x7FFFFFFF), mask=real)
     tl.debug_barrier()
     rank = tl.zeros((BLOCK,), tl.int32)
     for start in range(0, length, CHUNK):
         there = start + tl.arange(0, CHUNK)
-        theirs = tl.load(keys + there, mask=there < length, other=0x7FFFFFFFFFFFFFFF)
+        theirs = tl.load(keys + there, mask=there < length, other=0x7FFFFFFF)
         rank += tl.sum((theirs[None, :] < mine[:, None]).to(tl.int32), 1)
     size = tl.sum(kept.to(tl.int32), 0)
     tl.store(sizes + group, size.to(tl.int64))
-    tl.store(ids + rank, mine, mask=kept)
-    tl.store(slots + rank, mine, mask=kept)
+    tl.store(ids + rank, mine.to(tl.int64), mask=kept)
+    tl.store(slots + rank, mine.to(tl.int64), mask=kept)
     past = real & (place >= size)
     tl.store(ids + place, 0x7FFFFFFFFFFFFFFF, mask=past)
     tl.store(slots + place, 0, mask=past)

@@ -351,6 +351,10 @@ def sample_kernel(
     part = tl.program_id(1)
     step = tl.arange(0, WIDE)
     real = step < steps
+    sample = part * TALL + tl.arange(0, TALL)
+    drawn_here = (sample < number)[:, None] & real[None, :]
+    where = (item * number + sample)[:, None] * steps + step[None, :]
+    point = tl.load(points + where, mask=drawn_here, other=1.0)
     raw = tl.load(targets + item * stride_item + step * stride_step, mask=real, other=IGNORED_0)
     position = real & (raw != IGNORED_0) & (raw != IGNORED_1)
     token = tl.where(position, raw, FILLER)
@@ -366,10 +370,6 @@ def sample_kernel(
     strength = tl.full((), strength_high, tl.float64) + strength_low
     change, stay, move = _chances(others, position & ~frozen & (others > 0), strength, RATE)
 
-    sample = part * TALL + tl.arange(0, TALL)
-    drawn_here = (sample < number)[:, None] & real[None, :]
-    where = (item * number + sample)[:, None] * steps + step[None, :]
-    point = tl.load(points + where, mask=drawn_here, other=1.0)
     changed = point < change[None, :]
     # Below the chance of a change, the same number over that chance is uniform again: it picks the new token.
     again = tl.where(changed, point, 0.0) / tl.where(change > 0, change, 1.0)[None, :]
