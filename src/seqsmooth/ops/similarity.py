@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass, replace
 from functools import cached_property
 
@@ -56,29 +57,27 @@ class SimilarityTable:
 
     @cached_property
     def halves(self) -> Tensor:  # (V, D') fp16
-        """The embeddings as the kernels read them, with columns of zeros up to a multiple of 32.
+        """The embeddings as the kernels read them, with columns of zeros up to a sum of two powers of 2.
 
         A unit vector loses no more in fp16 than in TF32, and the tensor cores are twice as fast.
         """
-        width = -(-self.units.shape[1] // 32) * 32
-        return F.pad(self.units, (0, width - self.units.shape[1])).half()
+        return F.pad(self.units, (0, sum(two_powers(self.units.shape[1])) - self.units.shape[1])).half()
 
     @cached_property
-    def normalisers(self) -> tuple[Tensor, Tensor]:  # (V,) each
-        """Of each token, the greatest reward, and the logarithm of the sum of exp((reward - greatest) / tau).
+    def offsets(self) -> Tensor:  # (V,)
+        """Of each token y the base-2 logarithm of sum_v exp(r(v, y) / tau): r(v|y) is 2^(r(v, y) / (tau ln 2) - that).
 
         From `halves`, so that rows the kernels make of those sum to 1 all the same.
         """
         rough = replace(self, units=self.halves.float())
         at_once = max(1, ROW_ELEMENTS // self.vocab_size)
         tokens = torch.arange(self.vocab_size, device=self.units.device)
-        parts = [rough._normalise(tokens[start : start + at_once]) for start in range(0, self.vocab_size, at_once)]
-        return torch.cat([best for best, _ in parts]), torch.cat([total for _, total in parts])
+        parts = [rough._log_total(tokens[start : start + at_once]) for start in range(0, self.vocab_size, at_once)]
+        return torch.cat(parts)
 
-    def _normalise(self, tokens: Tensor) -> tuple[Tensor, Tensor]:
+    def _log_total(self, tokens: Tensor) -> Tensor:
         reward = self._reward(tokens).masked_fill(~self.known, -torch.inf)
-        best = reward.amax(-1)
-        return best, ((reward - best.unsqueeze(-1)) / self.tau).logsumexp(-1)
+        return (reward.double() / self.tau).logsumexp(-1).div(math.log(2)).float()
 
     def _reward(
         self,
@@ -107,6 +106,13 @@ class SimilarityTable:
     def dot(self, logits: Tensor, index: Tensor, weights: Tensor) -> Tensor:
         """Inner products with rows of logits."""
         return masked_dot(self.combine(index, weights).to(logits.dtype), logits)
+
+
+def two_powers(dimension: int) -> tuple[int, int]:
+    """The least sum of two powers of 2 that is not less, each at least 32; the second may be 0."""
+    wide = max(32, 1 << (dimension.bit_length() - 1))
+    rest = dimension - wide
+    return wide, max(32, 1 << (rest - 1).bit_length()) if rest > 0 else 0
 
 
 def _frequency_ratio(one: Tensor, other: Tensor) -> Tensor:

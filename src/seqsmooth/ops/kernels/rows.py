@@ -1,14 +1,18 @@
 """Losses of rows of logits against soft targets, and their gradient, in one read and one write.
 
-One program a row: c lse(z) - <q, z> and g (c softmax(z) - q) need the row twice, and it is still on the chip the second
-time, in registers if it is short and in the cache if it is long. Target parts are read where they lie: slots and rows
-of sparse tables (held at once, duplicates merged), rows of dense tables, and a constant background.
+One program a row: c lse(z) - <q, z> and g (c softmax(z) - q) need the row twice, and the second time it is still in the
+cache. Target parts are read where they lie: slots and rows of sparse tables (held at once, duplicates merged), rows of
+dense tables, and a constant background.
 """
 
 from __future__ import annotations
 
 import triton
 import triton.language as tl
+
+LOG2_E: tl.constexpr = tl.constexpr(1.4426950408889634)
+FAR: tl.constexpr = tl.constexpr(60.0)
+"""A logit this far above the first block's greatest is the reference instead, or exp would overflow."""
 
 
 @triton.jit
@@ -60,20 +64,27 @@ def _mass(masses, index, share, row, J: tl.constexpr, SIZE: tl.constexpr, UNIT: 
 
 
 @triton.jit
-def _mixture(
-    total, table, stride, index, share, row, at, inside, J: tl.constexpr, SIZE: tl.constexpr
-):  # fmt: skip
-    """Add the weighted sum of J rows of a table at some columns; a row named twice is read once."""
+def _merge(merged, numbers, index, share, row, J: tl.constexpr, SIZE: tl.constexpr):
+    """List the rows of a table that a position weighs, each once and with all its weight; how many there are."""
     every = tl.arange(0, SIZE)
-    numbers = tl.load(index + row * J + every, mask=every < J, other=-1)
-    weights = tl.load(share + row * J + every, mask=numbers >= 0, other=0.0).to(tl.float32)
-    for j in range(J):
-        number = tl.load(index + row * J + j)
-        same = numbers == number
-        weight = tl.sum(tl.where(same, weights, 0.0), 0)
-        first = tl.min(tl.where(same, every, SIZE), 0) == j
-        if first & (number >= 0) & (weight != 0):
-            total += weight * tl.load(table + number * stride + at, mask=inside, other=0.0).to(tl.float32)
+    number = tl.load(index + row * J + every, mask=every < J, other=-1)
+    weight = tl.load(share + row * J + every, mask=number >= 0, other=0.0).to(tl.float32)
+    same = number[:, None] == number[None, :]
+    total = tl.sum(tl.where(same, weight[None, :], 0.0), 1)
+    earlier = tl.sum((same & (every[None, :] < every[:, None])).to(tl.int32), 1)
+    first = (earlier == 0) & (number >= 0) & (total != 0)
+    before = tl.sum((first[None, :] & (every[None, :] < every[:, None])).to(tl.int32), 1)
+    tl.store(merged + row * J + before, total, mask=first)
+    tl.store(numbers + row * J + before, number, mask=first)
+    return tl.sum(first.to(tl.int32), 0)
+
+
+@triton.jit
+def _mixture(total, table, stride, limit, merged, numbers, distinct, row, at, J: tl.constexpr):
+    """Add the weighted sum of the listed rows of a table at some columns."""
+    for j in range(distinct):
+        values = table + tl.load(numbers + row * J + j) * stride
+        total += tl.load(merged + row * J + j) * tl.load(values + at, mask=at < limit, other=0.0).to(tl.float32)
     return total
 
 
@@ -93,31 +104,14 @@ def background(at, level, without_1, without_2, without_3, without_4, EXCLUDED: 
 
 
 @triton.jit
-def _dense_parts(
-    at, row, vocab_size,
-    table_1, stride_1, limit_1, index_1, share_1, table_2, stride_2, limit_2, index_2, share_2,
-    level, without_1, without_2, without_3, without_4,
-    J0: tl.constexpr, J1: tl.constexpr, S1: tl.constexpr, J2: tl.constexpr, S2: tl.constexpr,
-    EXCLUDED: tl.constexpr, SIZE: tl.constexpr,
-):  # fmt: skip
-    """All of q at some columns but the slots."""
-    q = tl.zeros([SIZE], tl.float32)
-    if J0 > 0:
-        q += background(at, level, without_1, without_2, without_3, without_4, EXCLUDED)
-    if J1 > 0:
-        q = _mixture(q, table_1, stride_1, index_1, share_1, row, at, at < limit_1, J1, S1)
-    if J2 > 0:
-        q = _mixture(q, table_2, stride_2, index_2, share_2, row, at, at < limit_2, J2, S2)
-    return tl.where(at < vocab_size, q, 0.0)
-
-
-@triton.jit
-def _scores(logits, bias, at, limit, vocab_size, BIAS: tl.constexpr, POLICY: tl.constexpr):
-    """Logits at some columns; columns of padding, up to a limit that makes loads wide, count for nothing."""
-    z = tl.load(logits + at, mask=at < limit, other=0.0, eviction_policy=POLICY).to(tl.float32)
+def _widened(raw, bias, at, vocab_size, BIAS: tl.constexpr, PADDED: tl.constexpr):
+    """Logits as they were loaded, in single precision; columns of padding, which only make loads wide, do not count."""
+    z = raw.to(tl.float32)
     if BIAS:
         z += tl.load(bias + at, mask=at < vocab_size, other=0.0).to(tl.float32)
-    return tl.where(at < vocab_size, z, -float("inf"))
+    if PADDED:
+        z = tl.where(at < vocab_size, z, -float("inf"))
+    return z
 
 
 @triton.jit
@@ -130,8 +124,8 @@ def rows(
     upstream, upstream_stride,  # (N,), where the gradient is made again
     ids, id_row, id_slot, weights, weight_row, weight_slot,  # (N, K)
     list_ids, list_weights, list_index, list_share,  # (G, LENGTH) twice, (N, LISTS) twice
-    table_1, stride_1, limit_1, masses_1, index_1, share_1,  # (G, V), (G,), (N, J1) twice
-    table_2, stride_2, limit_2, masses_2, index_2, share_2,
+    table_1, stride_1, limit_1, masses_1, index_1, share_1, merged_1, numbers_1,  # (G, V), (G,), (N, J1) each
+    table_2, stride_2, limit_2, masses_2, index_2, share_2, merged_2, numbers_2,
     index_0, share_0, uniform_size, without_1, without_2, without_3, without_4,  # (N, J0) twice, a background
     index_3, share_3,  # (N, J3) of a table that another kernel adds
     ignore_index,
@@ -139,9 +133,9 @@ def rows(
     J0: tl.constexpr, S0: tl.constexpr, J1: tl.constexpr, S1: tl.constexpr,
     J2: tl.constexpr, S2: tl.constexpr, J3: tl.constexpr, S3: tl.constexpr, EXCLUDED: tl.constexpr,
     BIAS: tl.constexpr, LABELS: tl.constexpr, ENTROPY: tl.constexpr, GRADIENT: tl.constexpr,
-    COUNTED: tl.constexpr, FOLD: tl.constexpr, AGAIN: tl.constexpr, WHOLE: tl.constexpr, BLOCK: tl.constexpr,
+    COUNTED: tl.constexpr, FOLD: tl.constexpr, AGAIN: tl.constexpr, PADDED: tl.constexpr, BLOCK: tl.constexpr,
 ):  # fmt: skip
-    """One row. WHOLE: it fits one block and stays in registers."""
+    """One row, a block of columns at a time."""
     row = tl.program_id(0).to(tl.int64)
     logits += row * stride
     gradient += row * gradient_stride
@@ -170,13 +164,14 @@ def rows(
         parts += used
     if J1 > 0:
         mass, used = _mass(masses_1, index_1, share_1, row, J1, S1, False)
+        distinct_1 = _merge(merged_1, numbers_1, index_1, share_1, row, J1, S1)
         c += mass
         parts += used
     if J2 > 0:
         mass, used = _mass(masses_2, index_2, share_2, row, J2, S2, False)
+        distinct_2 = _merge(merged_2, numbers_2, index_2, share_2, row, J2, S2)
         c += mass
         parts += used
-    own = c
     if J3 > 0:
         mass, used = _mass(share_3, index_3, share_3, row, J3, S3, True)
         c += mass
@@ -204,114 +199,109 @@ def rows(
         right = tl.load(logits + tl.where(named, label, 0)).to(tl.float32)
         if BIAS:
             right += tl.load(bias + tl.where(named, label, 0)).to(tl.float32)
+    tl.debug_barrier()  # the merged weights are there, and the gradient may overwrite the logits
 
-    # All sums are of z - base, so that a constant added to the logits costs no digits; `top` is their greatest.
-    if WHOLE:
-        z = _scores(logits, bias, columns, limit, vocab_size, BIAS, "evict_first")
-        base = tl.max(z, 0)
-        base = tl.where(base == -float("inf"), 0.0, base)
-        top = 0.0
-        z -= base
-        q = _dense_parts(
-            columns, row, vocab_size, table_1, stride_1, limit_1, index_1, share_1,
-            table_2, stride_2, limit_2, index_2, share_2, level, without_1, without_2, without_3, without_4,
-            J0, J1, S1, J2, S2, EXCLUDED, BLOCK,
-        )  # fmt: skip
-        dot = tl.sum(tl.where(q != 0, q * z, 0.0), 0)
-        grown = tl.exp(z)
-        total = tl.sum(grown, 0)
-        moment = 0.0
+    # Sums are of exp(z - base), base the greatest of the first block, and each thread sums its own columns: so the loop
+    # has no barrier. Each block is loaded while the one before is worked on.
+    raw = tl.load(logits + columns, mask=columns < limit, other=-float("inf"), eviction_policy="evict_last")
+    base = tl.max(_widened(raw, bias, columns, vocab_size, BIAS, PADDED), 0)
+    base = tl.where(base == -float("inf"), 0.0, base)
+    sums = tl.zeros([BLOCK], tl.float32)
+    tops = tl.zeros([BLOCK], tl.float32)
+    moments = tl.zeros([BLOCK], tl.float32)
+    for start in range(0, vocab_size, BLOCK):
+        at = start + columns
+        z = _widened(raw, bias, at, vocab_size, BIAS, PADDED) - base
+        after = at + BLOCK
+        raw = tl.load(logits + after, mask=after < limit, other=-float("inf"), eviction_policy="evict_last")
+        tops = tl.maximum(tops, z)
+        grown = tl.exp2(z * LOG2_E)
+        sums += grown
         if ENTROPY:
-            moment = tl.sum(tl.where(grown > 0, grown * z, 0.0), 0)
-    else:
-        base = tl.max(_scores(logits, bias, columns, limit, vocab_size, BIAS, "evict_last"), 0)
-        base = tl.where(base == -float("inf"), 0.0, base)
-        top = -float("inf")
+            moments += tl.where(grown > 0, grown * z, 0.0)
+    top = tl.max(tops, 0)
+    if top > FAR:
         sums = tl.zeros([BLOCK], tl.float32)
         moments = tl.zeros([BLOCK], tl.float32)
-        dots = tl.zeros([BLOCK], tl.float32)
         for start in range(0, vocab_size, BLOCK):
             at = start + columns
-            z = _scores(logits, bias, at, limit, vocab_size, BIAS, "evict_last") - base
-            higher = tl.maximum(top, tl.max(z, 0))
-            higher = tl.where(higher == -float("inf"), 0.0, higher)
-            shrink = tl.exp(top - higher)
-            grown = tl.exp(z - higher)
-            sums = sums * shrink + grown
+            raw = tl.load(logits + at, mask=at < limit, other=-float("inf"))
+            z = _widened(raw, bias, at, vocab_size, BIAS, PADDED) - base
+            grown = tl.exp2((z - top) * LOG2_E)
+            sums += grown
             if ENTROPY:
-                moments = moments * shrink + tl.where(grown > 0, grown * z, 0.0)
-            top = higher
-            if (J0 > 0) or (J1 > 0) or (J2 > 0):
-                q = _dense_parts(
-                    at, row, vocab_size, table_1, stride_1, limit_1, index_1, share_1,
-                    table_2, stride_2, limit_2, index_2, share_2, level, without_1, without_2, without_3, without_4,
-            J0, J1, S1, J2, S2, EXCLUDED, BLOCK,
-                )  # fmt: skip
-                dots += tl.where(q != 0, q * z, 0.0)
-        dot = tl.sum(dots, 0)
-        total = tl.sum(sums, 0)
-        moment = tl.sum(moments, 0)
+                moments += tl.where(grown > 0, grown * z, 0.0)
+    else:
+        top = 0.0
+    total = tl.sum(sums, 0)
     lse = top + tl.log(total)
-    value = own * lse - dot - tl.sum(tl.where(weight != 0, weight * (chosen - base), 0.0), 0)
     entropy = 0.0
     bonus = 0.0
     if ENTROPY:
         bonus = tl.load(bonuses + row * bonus_stride).to(tl.float32)
-        entropy = lse - moment / total
-        value -= bonus * entropy
-    if not AGAIN:
-        tl.store(smoothed + row, value)
-        tl.store(nll + row, tl.where(named, lse - (right - base), 0.0))
-        tl.store(state + row, lse + base)
-        if J3 > 0:
-            tl.store(state + count + row, c)
-            tl.store(state + 2 * count + row, entropy)
+        entropy = lse - tl.sum(moments, 0) / total
+    lse += base
 
-    if GRADIENT:
-        tl.debug_barrier()  # the gradient may overwrite the logits, which must have been read
-        if WHOLE:
-            p = grown / total
-            slope = c * p - q
-            if ENTROPY:
-                slope += tl.where(p > 0, bonus * p * (z - lse + entropy), 0.0)
-            tl.store(gradient + columns, (scale * slope).to(gradient.dtype.element_ty), mask=columns < limit)
-        else:
-            blocks = tl.cdiv(vocab_size, BLOCK)
-            for block in range(0, blocks):
-                at = (blocks - 1 - block) * BLOCK + columns  # backwards: what was read last is nearest
-                z = _scores(logits, bias, at, limit, vocab_size, BIAS, "evict_first") - base
-                p = tl.exp(z - lse)
+    # ln p of a token is its logit less lse. The dense parts of q are read once, for the loss and for the gradient.
+    value = -bonus * entropy - tl.sum(tl.where(weight != 0, weight * (chosen - lse), 0.0), 0)
+    if GRADIENT or (J0 + J1 + J2 > 0):
+        dots = tl.zeros([BLOCK], tl.float32)
+        blocks = tl.cdiv(vocab_size, BLOCK)
+        at = (blocks - 1) * BLOCK + columns  # backwards: what was read last is nearest
+        raw = tl.load(logits + at, mask=at < limit, other=-float("inf"), eviction_policy="evict_first")
+        for block in range(0, blocks):
+            at = (blocks - 1 - block) * BLOCK + columns
+            distance = _widened(raw, bias, at, vocab_size, BIAS, PADDED) - lse
+            after = at - BLOCK
+            raw = tl.load(logits + after, mask=after >= 0, other=0.0, eviction_policy="evict_first")
+            if J0 + J1 + J2 > 0:
+                q = tl.zeros([BLOCK], tl.float32)
+                if J0 > 0:
+                    q = background(at, level, without_1, without_2, without_3, without_4, EXCLUDED)
+                    q = tl.where(at < vocab_size, q, 0.0)
+                if J1 > 0:
+                    q = _mixture(q, table_1, stride_1, limit_1, merged_1, numbers_1, distinct_1, row, at, J1)
+                if J2 > 0:
+                    q = _mixture(q, table_2, stride_2, limit_2, merged_2, numbers_2, distinct_2, row, at, J2)
+                dots += tl.where(q != 0, q * distance, 0.0)
+            if GRADIENT:
+                p = tl.exp2(distance * LOG2_E)
                 slope = c * p
                 if ENTROPY:
-                    slope += tl.where(p > 0, bonus * p * (z - lse + entropy), 0.0)
-                if (J0 > 0) or (J1 > 0) or (J2 > 0):
-                    slope -= _dense_parts(
-                        at, row, vocab_size, table_1, stride_1, limit_1, index_1, share_1,
-                        table_2, stride_2, limit_2, index_2, share_2,
-                        level, without_1, without_2, without_3, without_4,
-                        J0, J1, S1, J2, S2, EXCLUDED, BLOCK,
-                    )  # fmt: skip
+                    slope += tl.where(p > 0, bonus * p * (distance + entropy), 0.0)
+                if J0 + J1 + J2 > 0:
+                    slope -= q
                 tl.store(
                     gradient + at, (scale * slope).to(gradient.dtype.element_ty), mask=at < limit,
                     eviction_policy="evict_first",
                 )  # fmt: skip
-        if K + LISTS > 0:
-            # Every slot writes the whole gradient of its token, so that two slots of one token write the same.
-            tl.debug_barrier()
-            same = (token[:, None] == token[None, :]) & filled[None, :]
-            merged = tl.sum(tl.where(same, weight[None, :], 0.0), 1)
-            if (J0 > 0) or (J1 > 0) or (J2 > 0):
-                merged += _dense_parts(
-                    token, row, vocab_size, table_1, stride_1, limit_1, index_1, share_1,
-                    table_2, stride_2, limit_2, index_2, share_2, level, without_1, without_2, without_3, without_4,
-                    J0, J1, S1, J2, S2, EXCLUDED, SLOTS,
-                )  # fmt: skip
-            distance = chosen - base - lse
-            p = tl.exp(distance)
-            slope = c * p - merged
-            if ENTROPY:
-                slope += tl.where(p > 0, bonus * p * (distance + entropy), 0.0)
-            tl.store(gradient + token, (scale * slope).to(gradient.dtype.element_ty), mask=filled)
+        if J0 + J1 + J2 > 0:
+            value -= tl.sum(dots, 0)
+    if not AGAIN:
+        tl.store(smoothed + row, value)
+        tl.store(nll + row, tl.where(named, lse - right, 0.0))
+        tl.store(state + row, lse)
+        if J3 > 0:
+            tl.store(state + count + row, c)
+            tl.store(state + 2 * count + row, entropy)
+    if GRADIENT and (K + LISTS > 0):
+        # Every slot writes the whole gradient of its token, so that two slots of one token write the same.
+        tl.debug_barrier()
+        short = token.to(tl.int32)
+        same = (short[:, None] == short[None, :]) & filled[None, :]
+        q = tl.sum(tl.where(same, weight[None, :], 0.0), 1)
+        if J0 > 0:
+            q += background(short, level, without_1, without_2, without_3, without_4, EXCLUDED)
+        if J1 > 0:
+            q = _mixture(q, table_1, stride_1, limit_1, merged_1, numbers_1, distinct_1, row, token, J1)
+        if J2 > 0:
+            q = _mixture(q, table_2, stride_2, limit_2, merged_2, numbers_2, distinct_2, row, token, J2)
+        distance = chosen - lse
+        p = tl.exp2(distance * LOG2_E)
+        slope = c * p - q
+        if ENTROPY:
+            slope += tl.where(p > 0, bonus * p * (distance + entropy), 0.0)
+        tl.store(gradient + token, (scale * slope).to(gradient.dtype.element_ty), mask=filled)
 
 
 @triton.jit

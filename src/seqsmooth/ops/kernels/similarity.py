@@ -10,32 +10,33 @@ from __future__ import annotations
 import triton
 import triton.language as tl
 
-from seqsmooth.ops.kernels.rows import background, share_of
+from seqsmooth.ops.kernels.rows import LOG2_E, background, share_of
+
+LOWEST: tl.constexpr = tl.constexpr(-1e38)
+"""Stands for ln 0, since 0 times it is 0."""
 
 
 @triton.jit
-def _law(
-    units, dimension, of, at, spreads, receives, best, log_total, counts, inverse_tau, beta,
-    vocab_size, D_BLOCK: tl.constexpr, ROWS: tl.constexpr, TOKENS: tl.constexpr, FREQUENCY: tl.constexpr,
-):  # fmt: skip
-    """r(v|y) for some tokens y (`of`) and v (`at`)."""
-    cosine = tl.zeros([ROWS, TOKENS], tl.float32)
-    depth = tl.arange(0, D_BLOCK)
-    for start in range(0, dimension, D_BLOCK):
-        left = tl.load(units + of[:, None] * dimension + start + depth[None, :])
-        right = tl.load(
-            units + at[None, :] * dimension + start + depth[:, None], mask=at[None, :] < vocab_size, other=0.0
-        )
-        cosine = tl.dot(left, right, cosine)
+def _vectors(units, dimension, first, tokens, WIDTH: tl.constexpr):
+    """Some dimensions of the embeddings of some tokens, a token a row."""
+    return tl.load(units + tokens[:, None] * dimension + first + tl.arange(0, WIDTH)[None, :])
+
+
+@triton.jit
+def _law(cosine, of, at, receives, offset, counts, steepness, beta, vocab_size, FREQUENCY: tl.constexpr):
+    """r(v|y) for some tokens y (`of`) and v (`at`), from their cosines."""
     if FREQUENCY:
         one = tl.load(counts + of)[:, None]
         other = tl.load(counts + at, mask=at < vocab_size, other=0.0)[None, :]
         high = tl.maximum(one, other)
         cosine -= beta * tl.where(high > 0, tl.minimum(one, other) / tl.maximum(high, 1e-37), 1.0)
-    power = (cosine - tl.load(best + of)[:, None]) * inverse_tau - tl.load(log_total + of)[:, None]
-    law = tl.where(receives[None, :], tl.exp(power), 0.0)
-    itself = tl.where(of[:, None] == at[None, :], 1.0, 0.0)
-    return tl.where(spreads[:, None], law, itself)
+    return tl.where(receives[None, :], tl.exp2(cosine * steepness - offset[:, None]), 0.0)
+
+
+@triton.jit
+def _only(token, at, weight):
+    """Weights of tokens, where they are among some columns."""
+    return tl.where(token.to(tl.int32)[:, None] == at[None, :], weight[:, None], 0.0)
 
 
 @triton.jit
@@ -46,19 +47,21 @@ def tiles(
     ids, id_row, id_slot, weights, weight_row, weight_slot, ignore_index,  # (N, K)
     table, table_stride, table_index, table_share,  # (G, V), (N, J2) twice
     index_0, share_0, uniform_size, without_1, without_2, without_3, without_4,  # (N, J0) twice, a background
-    units, dimension, known, best, log_total, counts, inverse_tau, beta,  # (V, D) fp16, and (V,) each
+    units, known, offsets, counts, inverse_tau, beta,  # (V, D) fp16, and (V,) each
     index, share,  # (N, J)
     K: tl.constexpr, J: tl.constexpr, J0: tl.constexpr, J2: tl.constexpr, EXCLUDED: tl.constexpr,
     FREQUENCY: tl.constexpr, ENTROPY: tl.constexpr, BIAS: tl.constexpr, GRADIENT: tl.constexpr,
     COUNTED: tl.constexpr, FOLD: tl.constexpr, AGAIN: tl.constexpr,
-    D_BLOCK: tl.constexpr, ROWS: tl.constexpr, TOKENS: tl.constexpr, PARTS: tl.constexpr,
+    WIDE: tl.constexpr, NARROW: tl.constexpr, HELD: tl.constexpr, DEPTH: tl.constexpr,  # D = WIDE + NARROW
+    ROWS: tl.constexpr, TOKENS: tl.constexpr, PARTS: tl.constexpr,
 ):  # fmt: skip
-    """Some rows, and every PARTS-th tile of tokens."""
+    """Some rows, and every PARTS-th tile of tokens. HELD: the embeddings of the rows' tokens stay on the chip."""
     row = tl.program_id(0).to(tl.int64) * ROWS + tl.arange(0, ROWS)
     part = tl.program_id(1)
     there = row < count
     lse = tl.load(state + row, mask=there, other=float("inf"))
     live = lse < float("inf")
+    lse = tl.where(live, lse, 0.0)
     c = tl.load(state + count + row, mask=live, other=0.0)
     full = share_of(items, factor, COUNTED)
     expected = full if FOLD else 1.0
@@ -74,52 +77,93 @@ def tiles(
     if ENTROPY:
         bonus = tl.load(bonuses + row * bonus_stride, mask=live, other=0.0).to(tl.float32)
         entropy = tl.load(state + 2 * count + row, mask=live, other=0.0)
+    dimension: tl.constexpr = WIDE + NARROW
+    steepness = inverse_tau * LOG2_E
+
+    if HELD:
+        of = tl.load(index + row, mask=live, other=-1)
+        given = tl.load(share + row, mask=of >= 0, other=0.0).to(tl.float32)
+        of = tl.maximum(of, 0)
+        spreads = tl.load(known + of) != 0
+        spread = tl.where(spreads, given, 0.0)
+        kept = given - spread  # a token without an embedding keeps its mass
+        any_kept = tl.sum((kept != 0).to(tl.int32), 0) > 0
+        offset = tl.load(offsets + of)
+        held = _vectors(units, dimension, 0, of, WIDE)
+        if NARROW > 0:
+            held_too = _vectors(units, dimension, WIDE, of, NARROW)
+    if K == 1:
+        token = tl.load(ids + row * id_row, mask=live, other=ignore_index)
+        weight = tl.load(weights + row * weight_row, mask=live & (token != ignore_index), other=0.0).to(tl.float32)
+
     dot = tl.zeros([ROWS], tl.float32)
     for block in range(part, tl.cdiv(vocab_size, TOKENS), PARTS):
         at = block * TOKENS + tl.arange(0, TOKENS)
         inside = at < vocab_size
+        # Loaded first and used last, so that the products have it to hide behind.
+        raw = tl.load(
+            logits + row[:, None] * stride + at[None, :], mask=live[:, None] & (at < limit)[None, :], other=0.0
+        )
         receives = tl.load(known + at, mask=inside, other=0) != 0
-        q = tl.zeros([ROWS, TOKENS], tl.float32)
-        for j in range(J):
-            of = tl.load(index + row * J + j, mask=live, other=-1)
-            weight = tl.load(share + row * J + j, mask=of >= 0, other=0.0).to(tl.float32)
-            of = tl.maximum(of, 0)
-            q += weight[:, None] * _law(
-                units, dimension, of, at, tl.load(known + of) != 0, receives, best, log_total, counts, inverse_tau,
-                beta, vocab_size, D_BLOCK, ROWS, TOKENS, FREQUENCY,
-            )  # fmt: skip
-        place = row[:, None] * stride + at[None, :]
-        z = tl.load(logits + place, mask=live[:, None] & (at < limit)[None, :], other=0.0).to(tl.float32)
+        them = tl.minimum(at, vocab_size - 1).to(tl.int64)
+        if HELD:
+            cosine = tl.dot(held, tl.trans(_vectors(units, dimension, 0, them, WIDE)))
+            if NARROW > 0:
+                cosine = tl.dot(held_too, tl.trans(_vectors(units, dimension, WIDE, them, NARROW)), cosine)
+            law = _law(cosine, of, at, receives, offset, counts, steepness, beta, vocab_size, FREQUENCY)
+            q = spread[:, None] * law
+            if any_kept:
+                q += _only(of, at, kept)
+        else:
+            q = tl.zeros([ROWS, TOKENS], tl.float32)
+            for j in range(J):
+                of = tl.load(index + row * J + j, mask=live, other=-1)
+                given = tl.load(share + row * J + j, mask=of >= 0, other=0.0).to(tl.float32)
+                of = tl.maximum(of, 0)
+                spreads = tl.load(known + of) != 0
+                spread = tl.where(spreads, given, 0.0)
+                offset = tl.load(offsets + of)
+                cosine = tl.zeros([ROWS, TOKENS], tl.float32)
+                for first in range(0, dimension, DEPTH):
+                    ours = _vectors(units, dimension, first, of, DEPTH)
+                    cosine = tl.dot(ours, tl.trans(_vectors(units, dimension, first, them, DEPTH)), cosine)
+                law = _law(cosine, of, at, receives, offset, counts, steepness, beta, vocab_size, FREQUENCY)
+                q += spread[:, None] * law + _only(of, at, given - spread)
+        z = raw.to(tl.float32)
         if BIAS:
             z += tl.load(bias + at, mask=inside, other=0.0).to(tl.float32)[None, :]
-        z -= tl.where(live, lse, 0.0)[:, None]
-        dot += tl.sum(tl.where(q != 0, q * z, 0.0), 1)
+        z -= lse[:, None]
+        dot += tl.sum(q * tl.maximum(z, LOWEST), 1)
         if GRADIENT:
-            for k in range(K):
-                token = tl.load(ids + row * id_row + k * id_slot, mask=live, other=ignore_index)
-                filled = live & (token != ignore_index)
-                weight = tl.load(weights + row * weight_row + k * weight_slot, mask=filled, other=0.0).to(tl.float32)
-                q += tl.where(token[:, None] == at[None, :], weight[:, None], 0.0)
+            if K == 1:
+                q += _only(token, at, weight)
+            else:
+                for k in range(K):
+                    token = tl.load(ids + row * id_row + k * id_slot, mask=live, other=ignore_index)
+                    filled = live & (token != ignore_index)
+                    weight = tl.load(weights + row * weight_row + k * weight_slot, mask=filled, other=0.0)
+                    q += _only(token, at, weight.to(tl.float32))
             if J2 > 0:
                 for j in range(J2):
-                    of = tl.load(table_index + row * J2 + j, mask=live, other=-1)
-                    weight = tl.load(table_share + row * J2 + j, mask=of >= 0, other=0.0).to(tl.float32)
-                    present = (of >= 0)[:, None] & inside[None, :]
-                    values = tl.load(table + of[:, None] * table_stride + at[None, :], mask=present, other=0.0)
+                    number = tl.load(table_index + row * J2 + j, mask=live, other=-1)
+                    weight = tl.load(table_share + row * J2 + j, mask=number >= 0, other=0.0).to(tl.float32)
+                    present = (number >= 0)[:, None] & inside[None, :]
+                    values = tl.load(table + number[:, None] * table_stride + at[None, :], mask=present, other=0.0)
                     q += weight[:, None] * values.to(tl.float32)
             if J0 > 0:
                 even = background(at, 1.0, without_1, without_2, without_3, without_4, EXCLUDED)
                 for j in range(J0):
-                    of = tl.load(index_0 + row * J0 + j, mask=live, other=-1)
-                    weight = tl.load(share_0 + row * J0 + j, mask=of >= 0, other=0.0).to(tl.float32)
+                    number = tl.load(index_0 + row * J0 + j, mask=live, other=-1)
+                    weight = tl.load(share_0 + row * J0 + j, mask=number >= 0, other=0.0).to(tl.float32)
                     q += (weight / tl.maximum(uniform_size, 1))[:, None] * even[None, :]
-            p = tl.exp(z)
+            # In an ignored row c and q are 0; what is written past the vocabulary is padding.
+            p = tl.exp2(z * LOG2_E)
             slope = c[:, None] * p - q
             if ENTROPY:
                 slope += tl.where(p > 0, bonus[:, None] * p * (z + entropy[:, None]), 0.0)
-            slope = tl.where(live[:, None] & inside[None, :], scale[:, None] * slope, 0.0)
             place = row[:, None] * gradient_stride + at[None, :]
             mask = written[:, None] & (at < limit)[None, :]
-            tl.store(gradient + place, slope.to(gradient.dtype.element_ty), mask=mask)
+            tl.store(gradient + place, (scale[:, None] * slope).to(gradient.dtype.element_ty), mask=mask)
     if not AGAIN:
+        dot = tl.where(dot < LOWEST * 1e-8, -float("inf"), dot)
         tl.store(partial + part * count + row, dot, mask=there)

@@ -12,7 +12,7 @@ from torch import Tensor
 from seqsmooth.ops.cross_entropy import Job, plain_losses
 from seqsmooth.ops.kernels import rows as row_kernels
 from seqsmooth.ops.kernels import similarity as similarity_kernels
-from seqsmooth.ops.similarity import SimilarityTable
+from seqsmooth.ops.similarity import SimilarityTable, two_powers
 from seqsmooth.ops.soft_target import Rows, SoftTarget
 from seqsmooth.ops.tables import DenseTable, SparseTable, UniformTable
 
@@ -23,12 +23,12 @@ MOST_SLOTS_OF_TILES = 32
 MOST_ROWS = 64
 """Rows of one table that a position may weigh."""
 MOST_EXCLUDED = 4
-LONGEST_WHOLE_ROW = 32768
-"""Tokens up to which a row of logits is held in registers."""
-LOOP = {"BLOCK": 4096, "num_warps": 8}
-"""How a longer one is read."""
-TILES = {"ROWS": 128, "TOKENS": 128, "D_BLOCK": 32, "num_warps": 8, "num_stages": 3}
+LONG_ROW = 65536
+"""Tokens from which a row of logits is long."""
+TILES = {"ROWS": 128, "TOKENS": 64, "num_warps": 8, "num_stages": 3}
 """How rows of logits and tokens are tiled where a law is made on the fly."""
+WIDEST_HELD = 512
+"""Dimensions of embeddings that fit on the chip for all rows of a tile."""
 CHUNK_BYTES = 2**30
 """Logits of the head in memory at once, by default."""
 FOLDED = (torch.float32, torch.bfloat16)
@@ -94,10 +94,9 @@ class _RowLosses(torch.autograd.Function):
         wanted = ctx.needs_input_grad[0]
         ctx.gradient = torch.empty_like(logits, memory_format=torch.contiguous_format) if wanted else None
         ctx.save_for_backward(logits if wanted else None)
-        results = _room(logits)
-        _launch(logits, ctx.gradient, None, job, results)
-        if job.reduced:
-            results = _summed(results, job)
+        by_row = _room(logits)
+        _launch(logits, ctx.gradient, None, job, by_row)
+        results = _summed(by_row, job) if job.reduced else by_row
         ctx.mark_non_differentiable(results[1])
         return results
 
@@ -167,7 +166,7 @@ def _chunked(
     for_hidden = torch.empty_like(hidden) if wanted[0] else None
     # Partial sums in half precision are as good as one for two chunks, and no more.
     wide = chunks > 2 and hidden.dtype != torch.float32
-    for_weight = torch.zeros_like(weight, dtype=torch.float32 if wide else weight.dtype) if wanted[1] else None
+    for_weight = torch.empty_like(weight, dtype=torch.float32 if wide else weight.dtype) if wanted[1] else None
     for_bias = torch.zeros_like(bias, dtype=torch.float32) if wanted[2] and bias is not None else None
     smoothed, nll = _room(hidden)
     for number in range(chunks):
@@ -181,7 +180,9 @@ def _chunked(
             torch.mm(logits, weight, out=for_hidden[part])
         if for_weight is not None:
             states = _emptied(states, marks)
-            if wide:
+            if wide and number == 0:
+                for_weight.copy_(torch.mm(logits.T, states))
+            elif wide:
                 for_weight += torch.mm(logits.T, states)
             elif number == 0:
                 torch.mm(logits.T, states, out=for_weight)
@@ -280,7 +281,7 @@ def _launch(
         **_sizes("0", parts.uniform), **_sizes("1", *parts.dense[:1]), **_sizes("2", *parts.dense[1:]),
         **_sizes("3", law),
         LABELS=job.labels is not None, GRADIENT=gradient is not None and not by_tiles,
-        **(same if not by_tiles else same | {"AGAIN": False}), **_tiling(vocab_size),
+        **(same if not by_tiles else same | {"AGAIN": False}), PADDED=limit > vocab_size, **_tiling(vocab_size),
     )  # fmt: skip
     if law is not None:
         _add_law(law, parts, logits, gradient, bias, job, state, smoothed, sent, sent_stride, limit, background, same)
@@ -306,7 +307,8 @@ def _add_law(
     table, target = law.table, job.target
     assert isinstance(table, SimilarityTable)
     count, vocab_size = logits.shape
-    halves, best, log_total = table.halves, *table.normalisers
+    wide, narrow = two_powers(table.units.shape[1])
+    held = law.index.shape[1] == 1 and wide + narrow <= WIDEST_HELD
     groups = triton.cdiv(count, TILES["ROWS"])
     share = min(triton.cdiv(vocab_size, TILES["TOKENS"]), max(1, 1056 // groups))
     partial = torch.empty(share, count, dtype=torch.float32, device=logits.device)
@@ -324,11 +326,11 @@ def _add_law(
         values, 0 if values is None else values.stride(0),
         *((None, None) if dense is None else (dense.index.contiguous(), dense.weights.contiguous())),
         *background[:-1],
-        halves, halves.shape[1], table.known, best, log_total, table.counts, 1 / table.tau, table.beta,
+        table.halves, table.known, table.offsets, table.counts, 1 / table.tau, table.beta,
         law.index.contiguous(), law.weights.contiguous(),
         J=law.index.shape[1], J0=0 if parts.uniform is None else parts.uniform.index.shape[1],
         J2=0 if dense is None else dense.index.shape[1], FREQUENCY=frequency, GRADIENT=gradient is not None,
-        **same, **TILES, PARTS=share,
+        WIDE=wide, NARROW=narrow, HELD=held, DEPTH=32, **same, **TILES, PARTS=share,
     )  # fmt: skip
     if upstream is None:
         smoothed -= partial.sum(0)
@@ -382,11 +384,12 @@ def _dense(row: Rows, vocab_size: int) -> DenseTable:
 
 def _table_arguments(dense: tuple[Rows, ...], number: int, vocab_size: int) -> tuple[Any, ...]:
     if number >= len(dense):
-        return (None, 0, 0, None, None, None)
+        return (None, 0, 0, *[None] * 5)
     row = dense[number]
     table = _dense(row, vocab_size)
     index, share = row.index.contiguous(), row.weights.contiguous()
-    return table.values, table.values.stride(0), _limit(table.values), table.masses, index, share
+    lists = torch.empty_like(index, dtype=torch.float32), torch.empty_like(index)
+    return table.values, table.values.stride(0), _limit(table.values), table.masses, index, share, *lists
 
 
 def _background_arguments(row: Rows | None) -> tuple[Any, ...]:
@@ -422,8 +425,8 @@ def _limit(values: Tensor) -> int:
     return limit if inside else columns
 
 
-def _tiling(vocab_size: int) -> dict[str, Any]:
-    if vocab_size <= LONGEST_WHOLE_ROW:
-        block = _power(vocab_size, 16)
-        return {"WHOLE": True, "BLOCK": block, "num_warps": min(32, max(4, block // 1024))}
-    return {"WHOLE": False, **LOOP}
+def _tiling(vocab_size: int) -> dict[str, int]:
+    """Blocks of columns, and threads: for long rows so many that only as many rows are under way as the cache holds."""
+    if vocab_size > LONG_ROW:
+        return {"BLOCK": 16384, "num_warps": 32}
+    return {"BLOCK": min(2048, _power(vocab_size, 16)), "num_warps": 8}

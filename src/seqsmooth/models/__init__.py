@@ -1,0 +1,9 @@
+"""Sequence generators: Show and Tell, Top-Down attention, RNNsearch; one protocol: encode, decode, step."""
+
+from seqsmooth.models.encoder import BidirectionalEncoder
+from seqsmooth.models.model import Model
+from seqsmooth.models.rnnsearch import RNNsearch
+from seqsmooth.models.show_tell import ShowTell
+from seqsmooth.models.top_down import TopDown
+
+__all__ = ["BidirectionalEncoder", "Model", "RNNsearch", "ShowTell", "TopDown"]

@@ -1,0 +1,288 @@
+"""The recurrences of the attention decoders in as few launches as they allow, with their way back in time by hand.
+
+A decoder of a few hundred units is bound by launches, not by arithmetic. So a step is written into large buffers in
+place, matrix products add to what is there, the pointwise parts and the attention are one kernel each, and the
+gradients of the weights wait for all steps and are one product each. The oracle is the loop over `step` in plain torch.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from seqsmooth.ops import dispatch
+
+PLACES = 1024
+"""The most places to attend to that the kernels take."""
+
+
+def runs(
+    gates: Tensor,  # (T, B, 4H)
+    keys: Tensor,  # (B, R, A)
+) -> bool:
+    """Whether these loops serve."""
+    return keys.shape[1] <= PLACES and gates.numel() > 0 and keys.numel() > 0 and dispatch.fused(gates, keys)
+
+
+def search(
+    gates: Tensor,  # (T, B, G) what the words tell the gates; G is 4H for an LSTM, 3H for a GRU
+    keys: Tensor,  # (B, R, A)
+    values: Tensor,  # (B, R, C)
+    mask: Tensor,  # (B, R) bool
+    first: Tensor,  # (B, H)
+    score: Tensor,  # (A,)
+    recurrent: Tensor,  # (A + G, H)
+    inward: Tensor,  # (G, C)
+) -> tuple[Tensor, Tensor]:  # (T, B, H), (T, B, C)
+    """RNNsearch: q, g = recurrent s; c = attention(q); s = cell(gates + inward c, g, s)."""
+    alike = [part.to(gates.dtype).contiguous() for part in (keys, values, first, score, recurrent, inward)]
+    with torch.autocast(gates.device.type, enabled=False):
+        hidden, contexts = _Search.apply(gates.contiguous(), mask, *alike)  # type: ignore[no-untyped-call]
+    return hidden, contexts
+
+
+def top_down(
+    gates: Tensor,  # (T, B, 4H) what words and image tell the gates of the attention LSTM
+    keys: Tensor,  # (B, R, A)
+    values: Tensor,  # (B, R, C)
+    mask: Tensor,  # (B, R) bool
+    query: Tensor,  # (A, H)
+    score: Tensor,  # (A,)
+    attention: Tensor,  # (4H, 2H)
+    language: Tensor,  # (4H, C + 2H)
+    bias: Tensor,  # (4H,)
+) -> Tensor:  # (T, B, H)
+    """Top-Down: a = lstm(gates + attention [a, l]); c = attention(query a); l = lstm(language [c, a, l] + bias)."""
+    alike = [part.to(gates.dtype).contiguous() for part in (keys, values, query, score, attention, language, bias)]
+    with torch.autocast(gates.device.type, enabled=False):
+        hidden: Tensor = _TopDown.apply(gates.contiguous(), mask, *alike)  # type: ignore[no-untyped-call]
+    return hidden
+
+
+class _Search(torch.autograd.Function):
+    @staticmethod
+    def forward(
+        ctx: Any,
+        gates: Tensor,
+        mask: Tensor,
+        keys: Tensor,
+        values: Tensor,
+        first: Tensor,
+        score: Tensor,
+        recurrent: Tensor,
+        inward: Tensor,
+    ) -> tuple[Tensor, Tensor]:
+        from seqsmooth.ops.kernels import attention, gru, lstm
+
+        (steps, items, _), (_, places, size), units = gates.shape, keys.shape, first.shape[1]
+        mask = mask.contiguous().view(torch.uint8)
+        hidden = gates.new_empty(steps + 1, items, units)
+        hidden[0] = first
+        both = gates.new_empty(steps, items, recurrent.shape[0])  # query and gates
+        queries, acts = both[..., :size], both[..., size:]
+        contexts = gates.new_empty(steps, items, values.shape[-1])
+        weights = _floats(gates, steps, items, places)
+        # Beside the hidden states an LSTM keeps its cells; a GRU, what it read apart from what it remembered.
+        is_gru = gates.shape[-1] == 3 * units
+        kept = torch.empty_like(gates) if is_gru else _floats(gates, steps + 1, items, units)
+        if not is_gru:
+            kept[0] = 0
+        for t in range(steps):
+            torch.mm(hidden[t], recurrent.t(), out=both[t])
+            attention.forward(queries[t], keys, score, values, mask, contexts[t], weights[t])
+            if is_gru:
+                torch.mm(contexts[t], inward.t(), out=kept[t])
+                gru.forward(kept[t], gates[t], acts[t], hidden[t], hidden[t + 1])
+            else:
+                acts[t].addmm_(contexts[t], inward.t())
+                lstm.forward(acts[t], gates[t], kept[t], kept[t + 1], hidden[t + 1])
+        ctx.is_gru = is_gru
+        ctx.set_materialize_grads(False)
+        ctx.save_for_backward(mask, keys, values, score, recurrent, inward, hidden, kept, both, contexts, weights)
+        return hidden[1:], contexts
+
+    @staticmethod
+    @torch.autograd.function.once_differentiable
+    def backward(ctx: Any, hidden_grad: Tensor | None, context_grad: Tensor | None) -> tuple[Tensor | None, ...]:
+        from seqsmooth.ops.kernels import attention, gru, lstm
+
+        mask, keys, values, score, recurrent, inward, hidden, kept, both, contexts, weights = ctx.saved_tensors
+        steps, size = both.shape[0], keys.shape[-1]
+        queries, acts = both[..., :size], both[..., size:]
+        hidden_grads = torch.empty_like(hidden)
+        hidden_grads[0] = 0
+        hidden_grads[1:] = 0 if hidden_grad is None else hidden_grad
+        context_grads = torch.empty_like(contexts)
+        context_grads[:] = 0 if context_grad is None else context_grad
+        both_grads, energy_grads = torch.empty_like(both), torch.empty_like(weights)
+        query_grads, gate_grads = both_grads[..., :size], both_grads[..., size:]
+        # An LSTM adds what it read to what it remembered, so both have one gradient.
+        read_grads = torch.empty_like(kept) if ctx.is_gru else gate_grads
+        cell_grad = None if ctx.is_gru else torch.zeros_like(kept[0])
+        for t in reversed(range(steps)):
+            if cell_grad is None:
+                gru.backward(
+                    kept[t],
+                    acts[t],
+                    hidden[t],
+                    hidden_grads[t + 1],
+                    hidden_grads[t],
+                    read_grads[t],
+                    gate_grads[t],
+                )
+            else:
+                lstm.backward(acts[t], kept[t], kept[t + 1], hidden_grads[t + 1], None, cell_grad, gate_grads[t])
+            context_grads[t].addmm_(read_grads[t], inward)
+            attention.backward(
+                context_grads[t],
+                queries[t],
+                keys,
+                score,
+                values,
+                mask,
+                weights[t],
+                query_grads[t],
+                energy_grads[t],
+            )
+            hidden_grads[t].addmm_(both_grads[t], recurrent)
+        keys_grad, score_grad = attention.keys_backward(queries, keys, score, energy_grads)
+        return (
+            read_grads,
+            None,
+            keys_grad,
+            _values_grad(weights, context_grads),
+            hidden_grads[0],
+            score_grad,
+            _weight_grad(both_grads, hidden[:-1]),
+            _weight_grad(read_grads, contexts),
+        )
+
+
+class _TopDown(torch.autograd.Function):
+    @staticmethod
+    def forward(
+        ctx: Any,
+        gates: Tensor,
+        mask: Tensor,
+        keys: Tensor,
+        values: Tensor,
+        query: Tensor,
+        score: Tensor,
+        attention_matrix: Tensor,
+        language: Tensor,
+        bias: Tensor,
+    ) -> Tensor:
+        from seqsmooth.ops.kernels import attention, lstm
+
+        (steps, items, _), (_, places, size), units = gates.shape, keys.shape, query.shape[1]
+        width = values.shape[-1]
+        mask = mask.contiguous().view(torch.uint8)
+        hidden = gates.new_empty(steps + 1, items, 2 * units)  # what the attention LSTM reads: its own, the other's
+        hidden[0] = 0
+        reads = gates.new_empty(steps + 1, items, width + 2 * units)  # what the language LSTM reads
+        reads[0, :, width + units :] = 0
+        looking, looking_read = hidden[..., :units], reads[..., width : width + units]
+        writing, writing_read = hidden[..., units:], reads[..., width + units :]
+        cells = _floats(gates, 2, steps + 1, items, units)
+        cells[:, 0] = 0
+        acts = torch.empty_like(gates), torch.empty_like(gates)
+        queries = gates.new_empty(steps, items, size)
+        weights = _floats(gates, steps, items, places)
+        offset = bias.expand(items, -1)
+        for t in range(steps):
+            torch.mm(hidden[t], attention_matrix.t(), out=acts[0][t])
+            lstm.forward(acts[0][t], gates[t], cells[0, t], cells[0, t + 1], looking[t + 1], looking_read[t])
+            torch.mm(looking[t + 1], query.t(), out=queries[t])
+            attention.forward(queries[t], keys, score, values, mask, reads[t, :, :width], weights[t])
+            torch.mm(reads[t], language.t(), out=acts[1][t])
+            lstm.forward(acts[1][t], offset, cells[1, t], cells[1, t + 1], writing[t + 1], writing_read[t + 1])
+        ctx.save_for_backward(
+            mask, keys, values, query, score, attention_matrix, language, hidden, reads, cells, *acts, queries, weights
+        )
+        return writing[1:]
+
+    @staticmethod
+    @torch.autograd.function.once_differentiable
+    def backward(ctx: Any, grad: Tensor) -> tuple[Tensor | None, ...]:
+        from seqsmooth.ops.kernels import attention, lstm
+
+        mask, keys, values, query, score, attention_matrix, language, hidden, reads, cells, *rest = ctx.saved_tensors
+        looking_acts, writing_acts, queries, weights = rest
+        steps, units, width = queries.shape[0], query.shape[1], values.shape[-1]
+        hidden_grads = torch.empty_like(hidden)
+        hidden_grads[..., :units] = 0
+        hidden_grads[0, :, units:] = 0
+        hidden_grads[1:, :, units:] = grad
+        reads_grads = torch.empty_like(reads[:-1])
+        looking_grads, looking_read_grads = hidden_grads[..., :units], reads_grads[..., width : width + units]
+        writing_grads, writing_read_grads = hidden_grads[..., units:], reads_grads[..., width + units :]
+        cell_grads = torch.zeros_like(cells[:, 0])
+        looking_gates, writing_gates = torch.empty_like(looking_acts), torch.empty_like(writing_acts)
+        query_grads, energy_grads = torch.empty_like(queries), torch.empty_like(weights)
+        for t in reversed(range(steps)):
+            later = writing_read_grads[t + 1] if t + 1 < steps else None
+            lstm.backward(
+                writing_acts[t],
+                cells[1, t],
+                cells[1, t + 1],
+                writing_grads[t + 1],
+                later,
+                cell_grads[1],
+                writing_gates[t],
+            )
+            torch.mm(writing_gates[t], language, out=reads_grads[t])
+            attention.backward(
+                reads_grads[t, :, :width],
+                queries[t],
+                keys,
+                score,
+                values,
+                mask,
+                weights[t],
+                query_grads[t],
+                energy_grads[t],
+            )
+            looking_grads[t + 1].addmm_(query_grads[t], query)
+            lstm.backward(
+                looking_acts[t],
+                cells[0, t],
+                cells[0, t + 1],
+                looking_grads[t + 1],
+                looking_read_grads[t],
+                cell_grads[0],
+                looking_gates[t],
+            )
+            hidden_grads[t].addmm_(looking_gates[t], attention_matrix)
+        keys_grad, score_grad = attention.keys_backward(queries, keys, score, energy_grads)
+        return (
+            looking_gates,
+            None,
+            keys_grad,
+            _values_grad(weights, reads_grads[..., :width]),
+            _weight_grad(query_grads, hidden[1:, :, :units]),
+            score_grad,
+            _weight_grad(looking_gates, hidden[:-1]),
+            _weight_grad(writing_gates, reads[:-1]),
+            writing_gates.sum((0, 1)),
+        )
+
+
+def _floats(like: Tensor, *shape: int) -> Tensor:
+    return torch.empty(shape, dtype=torch.float32, device=like.device)
+
+
+def _weight_grad(
+    gradients: Tensor,  # (T, B, N)
+    inputs: Tensor,  # (T, B, K)
+) -> Tensor:  # (N, K)
+    """The gradient of a matrix over all steps at once."""
+    return gradients.flatten(0, 1).t() @ inputs.flatten(0, 1)
+
+
+def _values_grad(
+    weights: Tensor,  # (T, B, R)
+    gradients: Tensor,  # (T, B, C)
+) -> Tensor:  # (B, R, C)
+    return torch.bmm(weights.to(gradients.dtype).permute(1, 2, 0), gradients.transpose(0, 1))

@@ -1,0 +1,114 @@
+"""What every model offers."""
+
+from __future__ import annotations
+
+from abc import abstractmethod
+from collections.abc import Sequence
+from typing import Generic, TypeVar
+
+import torch
+from torch import Tensor, nn
+
+from seqsmooth.ops import checks
+
+Memory = TypeVar("Memory", bound=tuple[Tensor, ...])
+"""What is known of the inputs: tensors with one row an item, so that rows can be repeated and chosen."""
+State = TypeVar("State", bound=tuple[Tensor, ...])
+"""What is known of the tokens so far: likewise."""
+
+
+class Model(nn.Module, Generic[Memory, State]):
+    """A sequence generator: inputs to memory, memory and tokens to hidden states, hidden states to logits by `head`.
+
+    `decode` reads whole sequences for training; `step` reads one token of each item for writing. Both compute the same.
+    The head is apart, so that `objective.head(hidden, model.head.weight, candidates, model.head.bias)` can do without
+    all the logits. Shapes never depend on values: padding is a mask, and everything can be captured in a CUDA graph.
+    """
+
+    head: nn.Linear
+
+    @abstractmethod
+    def encode(self, *inputs: Tensor) -> Memory:
+        """Read the inputs, once an item."""
+
+    @abstractmethod
+    def start(self, memory: Memory) -> State:
+        """The state before the first token."""
+
+    @abstractmethod
+    def decode(
+        self,
+        memory: Memory,
+        tokens: Tensor,  # (B, T) int64, BOS first
+    ) -> Tensor:  # (B, T, D)
+        """The hidden states after each of the tokens: teacher forcing."""
+
+    @abstractmethod
+    def step(
+        self,
+        memory: Memory,
+        state: State,
+        tokens: Tensor,  # (B,) int64
+    ) -> tuple[Tensor, State]:  # (B, D)
+        """The hidden state after one more token."""
+
+    def logits(
+        self,
+        hidden: Tensor,  # (..., D)
+    ) -> Tensor:  # (..., V)
+        """The scores of the next token."""
+        scores: Tensor = self.head(hidden)
+        return scores
+
+    def forward(
+        self,
+        inputs: Sequence[Tensor],  # what `encode` takes
+        tokens: Tensor,  # (B, T), or (B, K', T) as `candidates.inputs`
+    ) -> Tensor:  # (B, T, D) or (B, K', T, D)
+        """Hidden states, those of several prefixes an item in one pass."""
+        checks.must(tokens.dim() in (2, 3), "tokens", "of shape (B, T) or (B, K', T)", tuple(tokens.shape))
+        memory = self.encode(*inputs)
+        if tokens.dim() == 2:
+            return self.decode(memory, tokens)
+        hidden = self.decode(repeat(memory, tokens.shape[1]), tokens.flatten(0, 1))
+        return hidden.reshape(*tokens.shape, hidden.shape[-1])
+
+
+def repeat(memory: Memory, times: int) -> Memory:
+    """Each row of a memory or state `times` times in a row."""
+    if times == 1:
+        return memory
+    parts = [part.repeat_interleave(times, 0) for part in memory]
+    return type(memory)(*parts) if hasattr(memory, "_fields") else type(memory)(parts)
+
+
+def embedding(vocab_size: int, size: int, vectors: Tensor | None) -> nn.Embedding:
+    """An embedding, uniform in (-0.1, 0.1) as the authors', or one that starts from given vectors (V, E)."""
+    table = nn.Embedding(vocab_size, size)
+    nn.init.uniform_(table.weight, -0.1, 0.1)
+    if vectors is not None:
+        checks.shape("vectors", vectors, vocab_size, size, letters="(V, E)")
+        with torch.no_grad():
+            table.weight.copy_(vectors)
+    return table
+
+
+def output(size: int, vocab_size: int, tied: nn.Embedding | None) -> nn.Linear:
+    """The head: uniform in (-0.1, 0.1) with a bias of 0, its matrix the embedding's where tied."""
+    head = nn.Linear(size, vocab_size)
+    nn.init.zeros_(head.bias)
+    if tied is None:
+        nn.init.uniform_(head.weight, -0.1, 0.1)
+        return head
+    width = tied.embedding_dim
+    checks.must(width == size, "embedding_size", f"that of the hidden states, {size}, where tied", width)
+    head.weight = tied.weight
+    return head
+
+
+def recurrent(inputs: int, outputs: int, units: int, *, bias: bool = False) -> nn.Linear:
+    """A matrix inside a recurrence, uniform in +-1 / sqrt(units) as those of `nn.LSTM`."""
+    layer = nn.Linear(inputs, outputs, bias=bias)
+    for parameter in layer.parameters():
+        nn.init.uniform_(parameter, -(units**-0.5), units**-0.5)
+    return layer

@@ -1,0 +1,161 @@
+"""The pointwise part of a GRU cell in one launch each way, reading and writing rows that lie apart in larger buffers.
+
+The twin of `seqsmooth.models.cells.gru`; gates come in its order, r z n.
+"""
+
+from __future__ import annotations
+
+import triton
+import triton.language as tl
+from torch import Tensor
+
+from seqsmooth.ops.kernels.pointwise import tanh
+
+BLOCK = 256
+
+
+@triton.jit
+def _forward(
+    reads,
+    more,
+    memories,
+    before,
+    hidden,
+    count,
+    reads_stride,
+    more_stride,
+    memories_stride,
+    before_stride,
+    hidden_stride,
+    H: tl.constexpr,
+    BLOCK: tl.constexpr,
+):
+    place = tl.program_id(0) * BLOCK + tl.arange(0, BLOCK)
+    ok = place < count
+    row = (place // H).to(tl.int64)
+    column = place % H
+    own = reads + row * reads_stride + column
+    other = more + row * more_stride + column
+    past = memories + row * memories_stride + column
+    x_r = tl.load(own, mask=ok, other=0.0).to(tl.float32) + tl.load(other, mask=ok, other=0.0).to(tl.float32)
+    x_z = tl.load(own + H, mask=ok, other=0.0).to(tl.float32) + tl.load(other + H, mask=ok, other=0.0).to(tl.float32)
+    x_n = tl.load(own + 2 * H, mask=ok, other=0.0).to(tl.float32)
+    x_n += tl.load(other + 2 * H, mask=ok, other=0.0).to(tl.float32)
+    r = tl.sigmoid(x_r + tl.load(past, mask=ok, other=0.0).to(tl.float32))
+    z = tl.sigmoid(x_z + tl.load(past + H, mask=ok, other=0.0).to(tl.float32))
+    n = tanh(x_n + r * tl.load(past + 2 * H, mask=ok, other=0.0).to(tl.float32))
+    h = tl.load(before + row * before_stride + column, mask=ok, other=0.0).to(tl.float32)
+    tl.store(hidden + row * hidden_stride + column, (n + z * (h - n)).to(hidden.dtype.element_ty), mask=ok)
+    # In place, for the way back.
+    kind = reads.dtype.element_ty
+    tl.store(own, r.to(kind), mask=ok)
+    tl.store(own + H, z.to(kind), mask=ok)
+    tl.store(own + 2 * H, n.to(kind), mask=ok)
+
+
+@triton.jit
+def _backward(
+    reads,
+    memories,
+    before,
+    hidden_grad,
+    before_grad,
+    reads_grad,
+    memories_grad,
+    count,
+    reads_stride,
+    memories_stride,
+    before_stride,
+    hidden_stride,
+    before_grad_stride,
+    reads_grad_stride,
+    memories_grad_stride,
+    H: tl.constexpr,
+    BLOCK: tl.constexpr,
+):
+    place = tl.program_id(0) * BLOCK + tl.arange(0, BLOCK)
+    ok = place < count
+    row = (place // H).to(tl.int64)
+    column = place % H
+    own = reads + row * reads_stride + column
+    r = tl.load(own, mask=ok, other=0.0).to(tl.float32)
+    z = tl.load(own + H, mask=ok, other=0.0).to(tl.float32)
+    n = tl.load(own + 2 * H, mask=ok, other=0.0).to(tl.float32)
+    m = tl.load(memories + row * memories_stride + column + 2 * H, mask=ok, other=0.0).to(tl.float32)
+    h = tl.load(before + row * before_stride + column, mask=ok, other=0.0).to(tl.float32)
+    dh = tl.load(hidden_grad + row * hidden_stride + column, mask=ok, other=0.0).to(tl.float32)
+    dn = dh * (1 - z) * (1 - n * n)
+    dz = dh * (h - n) * z * (1 - z)
+    dr = dn * m * r * (1 - r)
+    earlier = before_grad + row * before_grad_stride + column
+    total = tl.load(earlier, mask=ok, other=0.0).to(tl.float32) + dh * z
+    tl.store(earlier, total.to(before_grad.dtype.element_ty), mask=ok)
+    kind = reads_grad.dtype.element_ty
+    out = reads_grad + row * reads_grad_stride + column
+    tl.store(out, dr.to(kind), mask=ok)
+    tl.store(out + H, dz.to(kind), mask=ok)
+    tl.store(out + 2 * H, dn.to(kind), mask=ok)
+    out = memories_grad + row * memories_grad_stride + column
+    tl.store(out, dr.to(kind), mask=ok)
+    tl.store(out + H, dz.to(kind), mask=ok)
+    tl.store(out + 2 * H, (dn * r).to(kind), mask=ok)
+
+
+def forward(
+    reads: Tensor,  # (B, 3H) from what is read; leaves as the gates themselves
+    more: Tensor,  # (B, 3H) to add to it, rows may be apart
+    memories: Tensor,  # (B, 3H) from the hidden state, rows may be apart
+    before: Tensor,  # (B, H)
+    hidden: Tensor,  # (B, H) to write, rows may be apart
+) -> None:
+    """One step: n = tanh(x_n + r m_n), h = (1 - z) n + z h_before."""
+    count = hidden.numel()
+    _forward[(triton.cdiv(count, BLOCK),)](
+        reads,
+        more,
+        memories,
+        before,
+        hidden,
+        count,
+        reads.stride(0),
+        more.stride(0),
+        memories.stride(0),
+        before.stride(0),
+        hidden.stride(0),
+        H=hidden.shape[-1],
+        BLOCK=BLOCK,
+        num_warps=4,
+    )
+
+
+def backward(
+    reads: Tensor,  # (B, 3H) as `forward` left them
+    memories: Tensor,  # (B, 3H), rows may be apart
+    before: Tensor,  # (B, H)
+    hidden_grad: Tensor,  # (B, H), rows may be apart
+    before_grad: Tensor,  # (B, H) to add to, without what comes through the memories
+    reads_grad: Tensor,  # (B, 3H) to write
+    memories_grad: Tensor,  # (B, 3H) to write, rows may be apart
+) -> None:
+    """The way back through one step."""
+    count = hidden_grad.numel()
+    _backward[(triton.cdiv(count, BLOCK),)](
+        reads,
+        memories,
+        before,
+        hidden_grad,
+        before_grad,
+        reads_grad,
+        memories_grad,
+        count,
+        reads.stride(0),
+        memories.stride(0),
+        before.stride(0),
+        hidden_grad.stride(0),
+        before_grad.stride(0),
+        reads_grad.stride(0),
+        memories_grad.stride(0),
+        H=hidden_grad.shape[-1],
+        BLOCK=BLOCK,
+        num_warps=4,
+    )

@@ -1,0 +1,6 @@
+"""Training: a step, and the same step as one CUDA graph."""
+
+from seqsmooth.training.graphs import GraphedStep
+from seqsmooth.training.step import Batch, Report, TrainingStep, adam
+
+__all__ = ["Batch", "GraphedStep", "Report", "TrainingStep", "adam"]

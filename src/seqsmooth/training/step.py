@@ -1,0 +1,171 @@
+"""One step of training: propose, decode, loss, gradient, clip, update."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from seqsmooth.models import Model
+from seqsmooth.ops import checks
+from seqsmooth.smoothing import Candidates, Loss, Objective
+
+
+@dataclass(frozen=True, eq=False)
+class Batch:
+    """What a step learns from."""
+
+    inputs: tuple[Tensor, ...]  # what the model's `encode` takes
+    targets: Tensor  # (B, T) int64, without BOS
+    references: Tensor | None = None  # (B, R, S) int64
+
+    def tensors(self) -> dict[str, Tensor]:
+        """Its tensors by name."""
+        named = {f"inputs[{number}]": value for number, value in enumerate(self.inputs)} | {"targets": self.targets}
+        return named if self.references is None else named | {"references": self.references}
+
+
+@dataclass(frozen=True, eq=False)
+class Report:
+    """What a step tells: numbers on the device, to be read now and then, not at every step."""
+
+    loss: Loss
+    norm: Tensor | None  # () of the gradient before clipping; None without clipping
+
+
+class TrainingStep:
+    """Call it with a batch, and the model has learned from it. Nothing on the way looks at the host.
+
+    When lazy, the decoder reads the ground truth whatever is drawn. So on a GPU the objective draws and scores on a
+    stream of its own while the model computes, and the two meet at the loss.
+
+    Args:
+        model: what learns.
+        objective: what it should learn; its specials must have a BOS.
+        optimizer: over the model's parameters. One that is fused also clips, in the same pass over the gradient.
+        clip: the largest norm of the whole gradient.
+        autocast: the type of the arithmetic of model and head, as torch.bfloat16; by default that of the parameters.
+        generator: source of the samples; torch's global one by default.
+    """
+
+    def __init__(
+        self,
+        model: Model[Any, Any],
+        objective: Objective,
+        optimizer: torch.optim.Optimizer,
+        *,
+        clip: float | None = None,
+        autocast: torch.dtype | None = None,
+        generator: torch.Generator | None = None,
+    ) -> None:
+        checks.must(isinstance(model, Model), "model", "a seqsmooth.models.Model", checks.described(model))
+        checks.must(isinstance(objective, Objective), "objective", "an Objective", checks.described(objective))
+        known, wide = objective.vocab_size, model.head.weight.shape[0]
+        checks.must(known in (None, wide), "objective", f"over the model's {wide} tokens", f"over {known}")
+        bos = objective.specials.bos
+        checks.must(bos is not None, "objective.specials.bos", "given, for the decoder starts from it", None)
+        assert bos is not None
+        home = model.head.weight.device
+        for buffer in objective.buffers():
+            checks.device("objective", buffer, home, " of the model (`objective.to(...)` moves it)")
+        self.model = model
+        self.objective = objective
+        self.optimizer = optimizer
+        self.bos = bos
+        self.clip = None if clip is None else checks.positive("clip", clip)
+        self.autocast = autocast
+        self.generator = generator
+        self.parameters = [value for group in optimizer.param_groups for value in group["params"]]
+        self.device = home
+        apart = home.type == "cuda" and objective.lazy
+        self._aside = torch.cuda.Stream(home) if apart else None  # type: ignore[no-untyped-call]
+
+    def __call__(self, batch: Batch) -> Report:
+        """Learn from a batch."""
+        self.optimizer.zero_grad(set_to_none=True)
+        loss = self.loss(batch)
+        loss.total.backward()  # type: ignore[no-untyped-call]
+        norm = self._update()
+        return Report(Loss(loss.total.detach(), loss.nll, loss.tokens, loss.ess), norm)
+
+    def loss(self, batch: Batch) -> Loss:
+        """The loss of a batch, ready for its backward pass."""
+        with torch.autocast(self.device.type, self.autocast, enabled=self.autocast is not None):
+            if self.objective.lazy:
+                return self._lazily(batch)
+            candidates = self._propose(batch)
+            hidden = self.model(batch.inputs, candidates.inputs)
+            return self.objective.head(hidden, self.model.head.weight, candidates, self.model.head.bias)
+
+    def _lazily(self, batch: Batch) -> Loss:
+        here = torch.cuda.current_stream(self.device) if self._aside is not None else None
+        if self._aside is not None:
+            # It starts after all that came before on the main stream. So memory that it takes over from an earlier step
+            # is no longer read there, and needs no `record_stream`.
+            self._aside.wait_stream(here)  # type: ignore[arg-type]
+        with torch.cuda.stream(self._aside):
+            candidates = self._propose(batch)
+        hidden = self.model(batch.inputs, self._shifted(batch.targets))
+        if here is not None:
+            here.wait_stream(self._aside)  # type: ignore[arg-type]
+        return self.objective.head(hidden, self.model.head.weight, candidates, self.model.head.bias)
+
+    def _propose(self, batch: Batch) -> Candidates:
+        with torch.autocast(self.device.type, enabled=False):  # weights and rewards are few, and keep their precision
+            return self.objective.propose(batch.targets, references=batch.references, generator=self.generator)
+
+    def _shifted(
+        self,
+        targets: Tensor,  # (B, T)
+    ) -> Tensor:  # (B, T)
+        """What `Candidates.inputs` are when lazy, without waiting for the candidates."""
+        ignored = targets == self.objective.ignore_index
+        read = targets.masked_fill(ignored, self.objective.specials.filler)
+        return torch.nn.functional.pad(read[:, :-1], (1, 0), value=self.bos)
+
+    def _update(self) -> Tensor | None:
+        if self.clip is None:
+            self.optimizer.step()
+            return None
+        gradients = [value.grad for value in self.parameters if value.grad is not None]
+        norm = torch.nn.utils.get_total_norm(gradients)
+        if not all(group.get("fused") for group in self.optimizer.param_groups):
+            torch.nn.utils.clip_grads_with_norm_(self.parameters, self.clip, norm)
+            self.optimizer.step()
+            return norm
+        # A fused optimizer divides the gradient by this number as it reads it, as it does for a GradScaler: one pass
+        # over all parameters less. The same 1e-6 as in `clip_grad_norm_`.
+        optimizer: Any = self.optimizer
+        optimizer.grad_scale = ((norm + 1e-6) / self.clip).clamp_min(1)
+        try:
+            optimizer.step()
+        finally:
+            del optimizer.grad_scale
+        return norm
+
+
+def adam(
+    parameters: Iterable[torch.nn.Parameter],
+    lr: float,
+    *,
+    betas: tuple[float, float] = (0.9, 0.999),
+    eps: float = 1e-8,
+    weight_decay: float = 0.0,
+) -> torch.optim.Adam:
+    """Adam in one launch, which can be captured; its learning rate is a tensor: `group["lr"].fill_(...)` changes it."""
+    parameters = list(parameters)
+    checks.must(len(parameters) > 0, "parameters", "one or more", "none")
+    home = parameters[0].device
+    rate = torch.tensor(checks.non_negative("lr", lr), device=home)
+    return torch.optim.Adam(
+        parameters,
+        rate,
+        betas,
+        eps,
+        weight_decay,
+        fused=True,
+        capturable=home.type == "cuda",
+    )

@@ -1,0 +1,227 @@
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import pytest
+import torch
+from torch import Tensor
+
+import seqsmooth as ss
+from seqsmooth.models import BidirectionalEncoder, Model, RNNsearch, ShowTell, TopDown
+from seqsmooth.models.encoder import reversal
+from seqsmooth.models.model import repeat
+
+B, T, V, F, R, S = 3, 5, 11, 6, 4, 7
+TOKENS = torch.randint(V, (B, T), generator=torch.Generator().manual_seed(1))
+
+MODELS: dict[str, Callable[[], Model]] = {
+    "show_tell": lambda: ShowTell(V, F, 5, 7),
+    "top_down": lambda: TopDown(V, F, 5, 6, 9),
+    "rnnsearch": lambda: RNNsearch(V + 2, V, 5, 4, 6, 9),
+    "rnnsearch_gru": lambda: RNNsearch(V + 2, V, 5, 4, 6, cell="gru"),
+    "rnnsearch_deep": lambda: RNNsearch(V + 2, V, 5, 4, 6, deep_output=True, tied=True),
+}
+
+
+def given(name: str) -> tuple[Tensor, ...]:
+    source = torch.Generator().manual_seed(2)
+    if name == "show_tell":
+        return (torch.randn(B, F, generator=source),)
+    if name == "top_down":
+        mask = torch.tensor([[True] * 4, [True, True, False, False], [True, True, True, False]])
+        return torch.randn(B, R, F, generator=source), mask
+    ids = torch.randint(1, V + 2, (B, S), generator=source)
+    ids[1, 3:] = 0
+    return (ids,)
+
+
+def build(name: str, *, dtype: torch.dtype = torch.float64) -> Model:
+    torch.manual_seed(0)
+    return MODELS[name]().to(dtype)
+
+
+def cast(inputs: tuple[Tensor, ...], dtype: torch.dtype) -> tuple[Tensor, ...]:
+    return tuple(part.to(dtype) if part.is_floating_point() else part for part in inputs)
+
+
+def written(model: Model, inputs: tuple[Tensor, ...]) -> Tensor:
+    """The hidden states one step at a time."""
+    memory = model.encode(*inputs)
+    state, steps = model.start(memory), []
+    for tokens in TOKENS.unbind(1):
+        hidden, state = model.step(memory, state, tokens)
+        steps.append(hidden)
+    return torch.stack(steps, 1)
+
+
+@pytest.mark.parametrize("name", MODELS)
+def test_steps_are_the_whole(name: str) -> None:
+    model, inputs = build(name).eval(), cast(given(name), torch.float64)
+    hidden = model(inputs, TOKENS)
+    torch.testing.assert_close(hidden, written(model, inputs), rtol=1e-12, atol=1e-12)
+    assert model.logits(hidden).shape == (B, T, V)
+    assert hidden.shape[-1] == model.head.weight.shape[1]
+
+
+@pytest.mark.parametrize("name", MODELS)
+def test_a_prediction_does_not_see_what_comes_after(name: str) -> None:
+    model, inputs = build(name).eval(), cast(given(name), torch.float64)
+    changed = TOKENS.clone()
+    changed[:, 3] = (changed[:, 3] + 1) % V
+    before, after = model(inputs, TOKENS), model(inputs, changed)
+    assert torch.equal(before[:, :3], after[:, :3])
+    assert (before[:, 3:] != after[:, 3:]).any(-1).all()
+
+
+@pytest.mark.parametrize("name", MODELS)
+def test_an_item_does_not_see_its_neighbours(name: str) -> None:
+    model, inputs = build(name).eval(), cast(given(name), torch.float64)
+    together = model(inputs, TOKENS)
+    alone = [model(tuple(part[b : b + 1] for part in inputs), TOKENS[b : b + 1]) for b in range(B)]
+    torch.testing.assert_close(together, torch.cat(alone), rtol=1e-12, atol=1e-12)
+
+
+@pytest.mark.parametrize("name", ["top_down", "rnnsearch", "rnnsearch_gru", "rnnsearch_deep"])
+def test_padding_is_not_seen(name: str) -> None:
+    """The second item is the same without its padding, and whatever its padding is."""
+    model, inputs = build(name).eval(), cast(given(name), torch.float64)
+    whole = model(inputs, TOKENS)[1:2]
+    real = 2 if name == "top_down" else 3
+    short = tuple(part[1:2, :real] for part in inputs)
+    torch.testing.assert_close(whole, model(short, TOKENS[1:2]), rtol=1e-12, atol=1e-12)
+    mask = inputs[1] if len(inputs) > 1 else inputs[0] != 0
+    noise = inputs[0].clone()
+    noise[1, real:] = 5
+    torch.testing.assert_close(whole, model((noise, mask), TOKENS)[1:2], rtol=1e-12, atol=1e-12)
+
+
+@pytest.mark.parametrize("name", MODELS)
+def test_several_prefixes_an_item(name: str) -> None:
+    model, inputs = build(name).eval(), cast(given(name), torch.float64)
+    prefixes = torch.stack([TOKENS, TOKENS.flip(1)], 1)
+    hidden = model(inputs, prefixes)
+    for k in range(2):
+        torch.testing.assert_close(hidden[:, k], model(inputs, prefixes[:, k]), rtol=1e-12, atol=1e-12)
+    with pytest.raises(ValueError, match=r"`tokens` must be of shape \(B, T\) or \(B, K', T\)"):
+        model(inputs, TOKENS[0])
+
+
+@pytest.mark.parametrize("name", MODELS)
+def test_every_parameter_learns(name: str) -> None:
+    model, inputs = build(name, dtype=torch.float32).eval(), given(name)  # eval: no dropout, so it can learn by heart
+    objective = ss.mle(specials=ss.Specials(pad=0, bos=1))
+    optimizer = torch.optim.Adam(model.parameters(), lr=0.02)
+    targets = torch.randint(2, V, (B, T), generator=torch.Generator().manual_seed(3))
+    losses = []
+    for _ in range(60):
+        candidates = objective.propose(targets)
+        loss = objective.head(model(inputs, candidates.inputs), model.head.weight, candidates, model.head.bias)
+        optimizer.zero_grad()
+        loss.total.backward()
+        optimizer.step()
+        losses.append(loss.total.item())
+    assert all(parameter.grad is not None for parameter in model.parameters())
+    assert losses[-1] < 0.5 * losses[0]
+
+
+@pytest.mark.parametrize(
+    ("name", "place"),
+    [
+        ("show_tell", "embedding_dropout"),
+        ("show_tell", "output_dropout"),
+        ("top_down", "embedding_dropout"),
+        ("top_down", "output_dropout"),
+        ("rnnsearch", "source_dropout"),
+        ("rnnsearch", "embedding_dropout"),
+        ("rnnsearch", "output_dropout"),
+    ],
+)
+def test_dropout_is_where_its_name_says(name: str, place: str) -> None:
+    model, inputs = build(name).train(), cast(given(name), torch.float64)
+    for part in model.modules():
+        if isinstance(part, torch.nn.Dropout):
+            part.p = 0.0
+    expected = model(inputs, TOKENS)
+    assert torch.equal(expected, model(inputs, TOKENS))
+    getattr(model, place).p = 1.0
+    dropped = model(inputs, TOKENS)
+    if place == "output_dropout":
+        assert not dropped.any()
+        return
+    table = model.source_embedding if place == "source_dropout" else model.embedding
+    with torch.no_grad():
+        table.weight.zero_()
+    getattr(model, place).p = 0.0
+    torch.testing.assert_close(dropped, model(inputs, TOKENS))
+    assert not torch.equal(dropped, expected)
+
+
+def test_gru_is_that_of_torch() -> None:
+    from seqsmooth.models import cells
+
+    theirs = torch.nn.GRUCell(3, 4, bias=False).double()
+    x, h = torch.randn(2, 3, dtype=torch.float64), torch.randn(2, 4, dtype=torch.float64)
+    torch.testing.assert_close(cells.gru(x @ theirs.weight_ih.T, h @ theirs.weight_hh.T, h), theirs(x, h))
+
+
+def test_lstm_is_that_of_torch() -> None:
+    from seqsmooth.models import cells
+
+    theirs = torch.nn.LSTMCell(3, 4, bias=False).double()
+    x, h, c = (torch.randn(2, size, dtype=torch.float64) for size in (3, 4, 4))
+    ours = cells.lstm(x @ theirs.weight_ih.T + h @ theirs.weight_hh.T, c)
+    for part, expected in zip(ours, theirs(x, (h, c)), strict=True):
+        torch.testing.assert_close(part, expected)
+
+
+@pytest.mark.parametrize("kind", ["lstm", "gru"])
+def test_encoder_is_that_of_torch_on_packed_sequences(kind: str) -> None:
+    torch.manual_seed(0)
+    encoder = BidirectionalEncoder(3, 4, kind).double()
+    theirs = (torch.nn.LSTM if kind == "lstm" else torch.nn.GRU)(3, 4, bidirectional=True).double()
+    for suffix, ours in (("", encoder.onward), ("_reverse", encoder.homeward)):
+        for parameter, value in ours.named_parameters():
+            getattr(theirs, parameter + suffix).data.copy_(value)
+    lengths = torch.tensor([5, 2, 4])
+    mask = torch.arange(5).unsqueeze(1) < lengths
+    sequences = torch.randn(5, 3, 3, dtype=torch.float64)
+    states, last = encoder(sequences, mask)
+    packed = torch.nn.utils.rnn.pack_padded_sequence(sequences, lengths, enforce_sorted=False)
+    output, final = theirs(packed)
+    expected, _ = torch.nn.utils.rnn.pad_packed_sequence(output)
+    torch.testing.assert_close(states * mask.unsqueeze(-1), expected)
+    torch.testing.assert_close(last, (final[0] if kind == "lstm" else final)[1])
+
+
+def test_reversal() -> None:
+    mask = torch.tensor([[True, True, False], [True, True, False], [True, False, False]])
+    assert reversal(mask).tolist() == [[2, 1, 0], [1, 0, 1], [0, 2, 2]]
+
+
+def test_repeat() -> None:
+    assert [part.tolist() for part in repeat((torch.tensor([1, 2]),), 2)] == [[1, 1, 2, 2]]
+
+
+def test_starts_from_given_vectors() -> None:
+    vectors = torch.randn(V, 5)
+    model = ShowTell(V, F, 5, 5, tied=True, vectors=vectors)
+    assert torch.equal(model.embedding.weight, vectors)
+    assert model.head.weight is model.embedding.weight
+    assert model.head.weight.requires_grad
+
+
+@pytest.mark.parametrize(
+    ("make", "message"),
+    [
+        (lambda: ShowTell(V, F, 5, 7, tied=True), "`embedding_size` must be that of the hidden states, 7, where tied"),
+        (lambda: ShowTell(V, F, 5, 5, vectors=torch.zeros(V, 4)), r"`vectors` must be of shape \(V, E\) = \(11, 5\)"),
+        (lambda: TopDown(V, F, embedding_dropout=2.0), "`embedding_dropout` must be between 0 and 1"),
+        (lambda: RNNsearch(V, V, cell="rnn"), "`kind` must be one of 'lstm', 'gru'"),  # type: ignore[arg-type]
+        (lambda: ShowTell(V, F).encode(torch.zeros(2, F + 1)), r"`features` must be of shape \(B, F\) = \(\*, 6\)"),
+        (lambda: TopDown(V, F).encode(torch.zeros(2, 3, F), torch.ones(2, 3)), "`mask` must be of type torch.bool"),
+        (lambda: RNNsearch(V, V).encode(torch.zeros(2, 3)), "`source` must be a tensor of whole numbers"),
+    ],
+)
+def test_mistakes(make: Callable[[], object], message: str) -> None:
+    with pytest.raises(ValueError, match=message):
+        make()
