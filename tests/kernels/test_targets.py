@@ -167,6 +167,24 @@ def test_a_vocabulary_of_specials(kernels: torch.device, monkeypatch: pytest.Mon
         assert drawn[0][0, 0, :, 1].tolist() == [3 if size == 4 else 4, 2, -100]
 
 
+@pytest.mark.parametrize("samples", [None, 3])
+@pytest.mark.parametrize("strength", [{"tau": 0.9}, {"rate": 0.6}])
+def test_pools_without_another_token(
+    strength: dict[str, float], samples: int | None, kernels: torch.device, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A pool of the token itself, and one of nothing: all mass stays."""
+    targets = torch.tensor([[5, 6], [5, 7]], device=kernels)
+    references = torch.tensor([[[5]], [[-1]]], device=kernels)
+    law = ss.Hamming(**strength, pool="refs", samples=samples)
+    objective = ss.Objective(law, specials=WORDS, vocab_size=V).to(kernels)
+    ours, plain = both(
+        monkeypatch, lambda: objective.propose(targets, references=references, generator=seeded(kernels))
+    )
+    assert_same(ours, plain)
+    for b, t in ((0, 0), (1, 0), (1, 1)):
+        assert float(ours.target.dense(V)[b, 0, t, targets[b, t]]) == pytest.approx(1, abs=1e-6)
+
+
 def test_targets_and_references_of_any_stride(kernels: torch.device, monkeypatch: pytest.MonkeyPatch) -> None:
     targets = sentences(4, 6, WORDS, kernels)
     spread = torch.stack([targets, targets.flip(0)], -1)[..., 0]
