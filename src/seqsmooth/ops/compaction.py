@@ -10,7 +10,7 @@ from seqsmooth.ops import dispatch
 
 def compact(
     tokens: Tensor,  # (..., T) of whole numbers
-    mask: Tensor,  # (..., T) bool
+    mask: Tensor | None,  # (..., T) bool; None keeps what is not negative
     dropped: tuple[int, ...] = (),
 ) -> Tensor:  # (..., T)
     """Keep the tokens where `mask` holds that are none of `dropped`, moved to the left, with -1 after them."""
@@ -19,7 +19,7 @@ def compact(
 
         if compaction.fit(tokens, mask, dropped):
             return compaction.compact(tokens, mask, dropped)
-    kept = mask
+    kept = tokens >= 0 if mask is None else mask
     for token in dropped:
         kept = kept & (tokens != token)
     order = (~kept).to(torch.int8).argsort(dim=-1, stable=True)

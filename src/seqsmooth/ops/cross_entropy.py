@@ -53,8 +53,11 @@ class Job:
         """Losses of rows, reduced as asked."""
         if not self.reduced:
             return losses
-        divisor = 1 if self.items is None else torch.where(self.items == 0, 1, self.items)
-        return RowLosses(*(part.sum() * self.factor / divisor for part in losses))
+        scale: Tensor | float = self.factor
+        if self.items is not None:
+            items = self.items.to(losses.smoothed.dtype)
+            scale = self.factor / torch.where(items == 0, 1, items)
+        return RowLosses(*(part.sum() * scale for part in losses))
 
 
 def cross_entropy(

@@ -17,6 +17,10 @@ ROW_ELEMENTS = 2**24
 """Entries of rows computed at once when rows are summed."""
 
 
+BLOCK = 64
+"""Tokens that the kernels look at together."""
+
+
 class Embedded(NamedTuple):
     """What the kernels make rows of the law from: r(v|y) = 2^(r(v, y) / (tau ln 2) - offset of y)."""
 
@@ -24,6 +28,8 @@ class Embedded(NamedTuple):
     """(V, D') embeddings, with columns of zeros up to a sum of two powers of 2."""
     offsets: Tensor
     """(V,) base-2 logarithms of sum_v exp(r(v, y) / tau)."""
+    whole: Tensor
+    """(V / BLOCK,) bool: of each block of tokens, whether all have embeddings."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -83,7 +89,8 @@ class SimilarityTable:
         at_once = max(1, ROW_ELEMENTS // self.vocab_size)
         tokens = torch.arange(self.vocab_size, device=units.device)
         parts = [rough._log_total(tokens[start : start + at_once]) for start in range(0, self.vocab_size, at_once)]
-        return Embedded(units, torch.cat(parts))
+        blocks = F.pad(self.known, (0, -self.vocab_size % BLOCK)).view(-1, BLOCK)
+        return Embedded(units, torch.cat(parts), blocks.all(-1))
 
     def _log_total(self, tokens: Tensor) -> Tensor:
         reward = self._reward(tokens).masked_fill(~self.known, -torch.inf)

@@ -83,7 +83,8 @@ class SoftTarget:
             fits = row.index.shape == row.weights.shape and row.index.shape[:-1] == self.ids.shape[:-1]
             lead = ", ".join(str(size) for size in self.shape)
             checks.must(fits, "rows.index", f"of shape ({lead}, J), as `rows.weights`", tuple(row.index.shape))
-            checks.ids_below("rows.index", row.index, row.table.size, where=row.index >= 0)
+            if checks.visible(row.index):
+                checks.ids_below("rows.index", row.index, row.table.size, where=row.index >= 0)
 
     @property
     def shape(self) -> torch.Size:
@@ -243,6 +244,8 @@ class SoftTarget:
             if isinstance(row.table, SparseTable) and size is None:
                 checks.ids_below("target.rows", row.table.ids, vocab_size)
             checks.must(size in (None, vocab_size), name, f"over the {size} tokens of the target", f"over {vocab_size}")
+        if not checks.visible(self.ids):
+            return
         empty = self.ids == ignore_index
         checks.ids_below("target.ids", self.ids, vocab_size, where=~empty)
         _check_finite("target.weights", self.weights, empty)

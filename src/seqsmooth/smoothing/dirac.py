@@ -16,6 +16,11 @@ class Dirac(TokenLaw):
     def __init__(self) -> None:
         super().__init__(alpha=0.0)
 
+    @property
+    def keeps_empty(self) -> bool:
+        """Nothing changes."""
+        return True
+
     def spread(self, target: SoftTarget, *, vocab_size: int | None, generator: torch.Generator | None) -> SoftTarget:
         """The target as it is."""
         return target

@@ -11,7 +11,7 @@ from torch.nn import functional as F
 from seqsmooth.ops import checks
 from seqsmooth.ops.precision import finest
 from seqsmooth.ops.sampling import categorical, uniforms
-from seqsmooth.smoothing.pools import PoolName
+from seqsmooth.smoothing.pools import PoolName, draw, draw_other
 from seqsmooth.smoothing.records import Draws, Measure, Truth, stack_atoms
 from seqsmooth.smoothing.sequence_law import PooledLaw, Setting
 from seqsmooth.smoothing.specials import is_any
@@ -73,17 +73,18 @@ class Edit(PooledLaw):
         tokens = truth.tokens.unsqueeze(1).expand(-1, count, -1)
         movable = truth.movable.unsqueeze(1).expand_as(tokens)
 
-        others, _, _ = pool.others(tokens)
-        kept, replaced, deleted = 1.0, others.to(finest(tokens.device)), 1.0
+        others = pool.others(truth.tokens.unsqueeze(1))
+        kept, replaced, deleted = 1.0, others[0].to(finest(tokens.device)), 1.0
         cost = math.exp(-1 / self.tau)
         total = kept + (replaced + deleted) * cost
         point = uniforms(tuple(tokens.shape), tokens, generator) * total
         replace = movable & (point < replaced * cost)
         delete = movable & ~replace & (point < (replaced + deleted) * cost)
-        edited = torch.where(replace, pool.draw_other(tokens, generator), tokens)
+        new = draw_other(pool, uniforms(tuple(tokens.shape), tokens, generator), others)
+        edited = torch.where(replace, new, tokens)
 
         inserted, gap = self._insertions(truth, pool.sizes, count, extra, generator)
-        new = pool.draw(inserted, generator)
+        added = draw(pool, uniforms(tuple(inserted.shape), tokens, generator))
 
         # Every word and every insertion gets a key that says where it goes; sorting the keys writes the sentence.
         # Word i has key 4i + 2 and an insertion before it 4i. What is frozen stays behind the word before it, or last.
@@ -97,7 +98,7 @@ class Edit(PooledLaw):
         keys = torch.cat([key, torch.where(inserted, 4 * gap, gone)], -1)
         order = keys.argsort(dim=-1, stable=True)[..., : steps + extra]
         mask = keys.gather(-1, order) < gone
-        written = torch.cat([edited, new], -1).gather(-1, order)
+        written = torch.cat([edited, added], -1).gather(-1, order)
         return Draws(torch.where(mask, written, truth.specials.filler), mask, None)
 
     def _insertions(

@@ -8,7 +8,7 @@ import torch
 
 from seqsmooth.ops.precision import finest
 from seqsmooth.ops.soft_target import SoftTarget
-from seqsmooth.smoothing.records import Measure, Truth
+from seqsmooth.smoothing.records import Measure, Truth, measured
 from seqsmooth.smoothing.sequence_law import SequenceLaw
 
 
@@ -23,10 +23,14 @@ class GroundTruth(SequenceLaw):
 
     def measure(self, truth: Truth, *, lazy: bool, generator: torch.Generator | None) -> Measure:
         """One atom; lazy or not is the same."""
-        tokens = truth.tokens.unsqueeze(1)
-        target = SoftTarget.from_labels(tokens, dtype=finest(tokens.device))
-        ones = target.weights.new_ones(tokens.shape[:2])
-        return Measure(tokens, truth.mask.unsqueeze(1), ones, target, ones.new_full((), math.inf))
+        if truth.source.fused:
+            from seqsmooth.ops.kernels import targets
+
+            return measured(truth, targets.truth(truth.source))
+        target = SoftTarget.from_labels(truth.positions.labels.unsqueeze(1), dtype=finest(truth.tokens.device))
+        ones = target.weights.new_ones(target.shape[:2])
+        ess = ones.new_full((), math.inf)
+        return Measure(truth.tokens.unsqueeze(1), truth.mask.unsqueeze(1), ones, target, ess)
 
     def options(self) -> dict[str, object]:
         """Nothing to choose."""

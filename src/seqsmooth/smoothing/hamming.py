@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
-from typing import Literal
+from typing import TYPE_CHECKING, Literal
 
 import torch
 from torch import Tensor
@@ -14,11 +14,17 @@ from seqsmooth.ops.precision import finest
 from seqsmooth.ops.sampling import categorical, uniforms
 from seqsmooth.ops.soft_target import Rows, SoftTarget
 from seqsmooth.ops.tables import DenseTable
-from seqsmooth.smoothing.pools import Pool, PoolName, whole_vocabulary
-from seqsmooth.smoothing.records import Draws, Measure, Truth, stack_atoms
+from seqsmooth.smoothing.pools import Listed, Pool, PoolName, Vocabulary, draw_other
+from seqsmooth.smoothing.records import Draws, Measure, Truth, measured, stack_atoms
 from seqsmooth.smoothing.sequence_law import PooledLaw, Setting
 from seqsmooth.smoothing.similarity import Similarity
 from seqsmooth.smoothing.token_law import TokenLaw
+
+if TYPE_CHECKING:
+    from seqsmooth.ops.kernels.targets import Sampled, Sites
+
+MOST_STEPS = 8192
+"""The longest sequence that a kernel draws at once."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -26,8 +32,9 @@ class _Sites:
     """What may happen at each position."""
 
     flip: Tensor  # (B, T) probability of a change, pi
-    others: Tensor  # (B, T) number of other tokens in the pool, m, as a float; 1 where there is none
+    others: Tensor  # (B, T) number of other tokens in the pool, m; 1 where there is none
     inside: Tensor  # (B, T) bool, whether the token itself is in the pool
+    place: Tensor  # (B, T) its place there
     pool: Pool
 
 
@@ -110,7 +117,7 @@ class Hamming(PooledLaw):
         uses_table = law.samples is None or (self.integrate and not setting.lazy)
         if uses_table and self.pool == "vocab" and setting.vocab_size is not None:
             device = next((buffer.device for buffer in setting.token.buffers()), torch.device("cpu"))
-            table = law._shared_table() or whole_vocabulary(setting.vocab_size, undrawn, device).table
+            table = law._shared_table() or Vocabulary(setting.vocab_size, undrawn, device).table
             mixed = setting.token.mix(table)
             if mixed is not None:
                 law.background, law.background_masses = mixed.values, mixed.masses
@@ -118,17 +125,25 @@ class Hamming(PooledLaw):
 
     def measure(self, truth: Truth, *, lazy: bool, generator: torch.Generator | None) -> Measure:
         """Exact when lazy and `samples` is None; otherwise over samples."""
+        fused, count = self._fused(truth), self.samples or 1
+        if fused and lazy:
+            if self.samples is None:
+                return self._fused_expectation(truth)
+            return measured(truth, self._fused_samples(truth, count, generator).reading)
         sites = self._sites(truth)
         if lazy and self.samples is None:
             return self._expectation(truth, sites)
-        count = self.samples or 1
-        draws = self._draw(truth, sites, count, generator)
+        draws = self.draw(truth, count, generator) if fused else self._draw(truth, sites, count, generator)
         weights = sites.flip.new_full(draws.tokens.shape[:2], 1 / count)
         sampled = stack_atoms(truth, draws, weights, self.alpha, lazy=lazy, ess=weights.new_full((), count))
         return sampled if lazy or not self.integrate else self._integrated(truth, sites, sampled)
 
     def draw(self, truth: Truth, count: int, generator: torch.Generator | None) -> Draws:
         """`count` independent samples of each sequence, with their probability."""
+        if self._fused(truth):
+            sampled = self._fused_samples(truth, count, generator)
+            truth.keep(sampled.reading.positions)
+            return Draws(sampled.tokens, sampled.mask, sampled.log_prob, reading=sampled.reading)
         return self._draw(truth, self._sites(truth), count, generator)
 
     def flip_probability(self, truth: Truth) -> Tensor:  # (B, T)
@@ -158,57 +173,94 @@ class Hamming(PooledLaw):
         inverse = math.log(self.others) - math.log(self.rate / (1 - self.rate)) if 0 < self.rate < 1 else math.nan
         return f"{super().extra_repr()}; tau={1 / inverse:.3g}" if inverse > 0 else super().extra_repr()
 
+    def _fused(self, truth: Truth) -> bool:
+        """Whether kernels do it, in a launch or two. They draw no substitutes from a token law."""
+        return self.substitutes is None and truth.source.targets.shape[1] <= MOST_STEPS and truth.source.fused
+
+    def _fused_expectation(self, truth: Truth) -> Measure:
+        from seqsmooth.ops.kernels import targets
+
+        pool = self.pool_of(truth)
+        reading, index, background = targets.expectation(truth.source, self._kernel_sites(truth, pool), self.alpha)
+        rows = Rows(self._shared_table() or pool.table, index[:, None, :, None], background[:, None, :, None])
+        return measured(truth, reading, rows)
+
+    def _fused_samples(self, truth: Truth, count: int, generator: torch.Generator | None) -> Sampled:
+        from seqsmooth.ops.kernels import targets
+
+        batch, steps = truth.source.targets.shape
+        sites = self._kernel_sites(truth, self.pool_of(truth))
+        points = uniforms((batch, count, steps), truth.source.targets, generator)
+        return targets.samples(truth.source, sites, points, self.alpha)
+
+    def _kernel_sites(self, truth: Truth, pool: Pool) -> Sites:
+        from seqsmooth.ops.kernels.targets import Sites
+
+        return Sites(
+            frozen=truth.specials.ids("frozen"),
+            tau=self.tau,
+            rate=self.rate,
+            ids=pool.ids if isinstance(pool, Listed) else None,
+            sizes=pool.sizes if isinstance(pool, Listed) else None,
+            vocab_size=truth.vocab_size or 0,
+            undrawn=truth.specials.ids("undrawn"),
+        )
+
     def _sites(self, truth: Truth) -> _Sites:
         pool = self.pool_of(truth)
-        others, inside, _ = pool.others(truth.tokens)
-        others_float = others.to(finest(truth.tokens.device))
-        if self.rate is not None:
-            flip = torch.full_like(others_float, self.rate)
-        else:
-            assert self.tau is not None
-            flip = torch.sigmoid(others_float.log() - 1 / self.tau)
+        others, inside, place = pool.others(truth.tokens)
         possible = truth.movable & (others > 0)
         if self.substitution is not None:
             assert self.substitution_masses is not None
             possible = possible & (self.substitution_masses > 0)[truth.tokens]
-        return _Sites(torch.where(possible, flip, 0), others_float.clamp_min(1), inside, pool)
+        others = others.clamp_min(1)
+        if self.rate is not None:
+            flip = possible.to(finest(others.device)) * self.rate
+        else:
+            assert self.tau is not None
+            # The chances of a change against none: one of m others, each with weight exp(-1 / tau).
+            odds = others.to(finest(others.device)) * math.exp(-1 / self.tau)
+            flip = torch.where(possible, odds / (1 + odds), 0)
+        return _Sites(flip, others, inside, place, pool)
 
     def _draw(self, truth: Truth, sites: _Sites, count: int, generator: torch.Generator | None) -> Draws:
-        tokens = truth.tokens.unsqueeze(1).expand(-1, count, -1)
+        tokens, mask, flip = (part.unsqueeze(1) for part in (truth.tokens, truth.mask, sites.flip))  # (B, 1, T) each
+        points = uniforms((tokens.shape[0], count, tokens.shape[2]), tokens, generator)
+        changed = points < flip
         if self.substitution is None:
             checks.must(self.substitutes is None, "Hamming", "prepared by an Objective before it draws", "not")
-            new = sites.pool.draw_other(tokens, generator)
-            log_share = -sites.others.log().unsqueeze(1)
+            # Below the chance of a change, the same number over that chance is uniform again: it picks the new token.
+            again = torch.where(changed, points / flip, 0)
+            new = draw_other(sites.pool, again, (sites.others[:, None], sites.inside[:, None], sites.place[:, None]))
+            log_share = -sites.others.to(flip.dtype).log().unsqueeze(1)
         else:
             rows = self.substitution[truth.tokens.flatten()]
             drawn = categorical(rows, count, generator)  # (B T, L)
             new = drawn.view(*truth.tokens.shape, count).transpose(1, 2)
             log_share = rows.gather(-1, drawn).view(*truth.tokens.shape, count).transpose(1, 2).log()
-        flip = sites.flip.unsqueeze(1).expand(tokens.shape)
-        changed = uniforms(tuple(tokens.shape), tokens, generator) < flip
-        log_prob = torch.where(changed, flip.log() + log_share, torch.log1p(-flip))
-        mask = truth.mask.unsqueeze(1).expand(tokens.shape)
-        return Draws(torch.where(changed, new, tokens), mask, log_prob.masked_fill(~mask, 0).sum(-1))
+        log_prob = torch.where(changed, flip.log() + log_share, torch.log1p(-flip)).sum(-1)
+        return Draws(torch.where(changed, new, tokens), mask.expand(points.shape), log_prob)
 
     def _marginals(self, truth: Truth, sites: _Sites) -> tuple[Tensor, Rows]:
         """rho_t = own_t delta(y*_t) + rows: the law of one position, as (B, T) and rows of shape (B, T, 1)."""
         table = self._shared_table() or sites.pool.table
         if self.substitution is not None:
-            return 1 - sites.flip, Rows(table, truth.tokens.unsqueeze(-1), sites.flip.unsqueeze(-1))
+            return 1 - sites.flip, Rows(table, truth.positions.labels.unsqueeze(-1), sites.flip.unsqueeze(-1))
         # The table covers the whole pool, so a token that is in it gives its share of the background back.
         background = torch.where(sites.inside, sites.flip + sites.flip / sites.others, sites.flip)
-        groups = torch.arange(sites.pool.ids.shape[0], device=background.device).view(-1, 1, 1)
-        return 1 - background, Rows(table, groups.expand(*background.shape, 1), background.unsqueeze(-1))
+        groups = torch.arange(sites.pool.groups, device=background.device).unsqueeze(-1)
+        index = torch.where(truth.mask, groups, -1)
+        return 1 - background, Rows(table, index.unsqueeze(-1), background.unsqueeze(-1))
 
     def _expectation(self, truth: Truth, sites: _Sites) -> Measure:
         """The closed form: (1 - alpha) delta(y*) + alpha rho at each position, on the ground truth's prefix."""
         own, rows = self._marginals(truth, sites)
-        tokens = truth.tokens.unsqueeze(1)
         weights = (1 - self.alpha) + self.alpha * own
         background = Rows(rows.table, rows.index.unsqueeze(1), self.alpha * rows.weights.unsqueeze(1))
-        target = SoftTarget(tokens.unsqueeze(-1), weights[:, None, :, None], (background,))
-        ones = weights.new_ones(tokens.shape[:2])
-        return Measure(tokens, truth.mask.unsqueeze(1), ones, target, ones.new_full((), math.inf))
+        target = SoftTarget(truth.positions.labels[:, None, :, None], weights[:, None, :, None], (background,))
+        ones = weights.new_ones(target.shape[:2])
+        ess = ones.new_full((), math.inf)
+        return Measure(truth.tokens.unsqueeze(1), truth.mask.unsqueeze(1), ones, target, ess)
 
     def _integrated(self, truth: Truth, sites: _Sites, sampled: Measure) -> Measure:
         """The measure on the samples' prefixes with each predicted token replaced by its law rho_t."""
@@ -217,7 +269,7 @@ class Hamming(PooledLaw):
         first = torch.arange(count, device=own.device) == 0
         of_truth, of_samples = sampled.weights * first, sampled.weights * ~first
         weights = of_truth.unsqueeze(-1) + of_samples.unsqueeze(-1) * own.unsqueeze(1)
-        ids = truth.tokens.unsqueeze(1).expand(-1, count, -1).unsqueeze(-1)
+        ids = truth.positions.labels.unsqueeze(1).expand(-1, count, -1).unsqueeze(-1)
         background = Rows(
             rows.table,
             rows.index.unsqueeze(1).expand(-1, count, -1, -1),

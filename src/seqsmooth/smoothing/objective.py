@@ -6,6 +6,7 @@ import itertools
 
 import torch
 from torch import Tensor
+from torch.nn import functional as F
 
 from seqsmooth.ops import checks
 from seqsmooth.ops.cross_entropy import Job, Reduction, RowLosses, check_positions, losses, reduced_job
@@ -100,7 +101,8 @@ class Objective(Precise):
             targets: ground-truth sequences, padded with PAD or `ignore_index`.
             references: all ground-truth sequences of each item, for the pool "refs" and for rewards; an item with fewer
                 of them has rows of padding.
-            generator: source of the samples; torch's global one by default.
+            generator: source of the samples; torch's global one by default. Inside a CUDA graph, one of your own must
+                be told to the graph before the capture: `graph.register_generator_state(generator)`.
         """
         return self._propose(targets, references, generator, self.vocab_size)
 
@@ -197,34 +199,35 @@ class Objective(Precise):
         truth = self._truth(targets.long(), references, vocab_size)
         measure = self.sequence.measure(truth, lazy=self.lazy, generator=generator)
         target = self.token.spread(measure.target, vocab_size=vocab_size, generator=generator)
-        steps = targets.shape[1]
-        labels = torch.full_like(measure.tokens, IGNORED)
-        labels[:, 0, :steps] = torch.where(truth.mask, truth.tokens, IGNORED)
+        more, longer = measure.tokens.shape[1] - 1, measure.tokens.shape[2] - targets.shape[1]
+        labels, inputs = truth.positions.labels.unsqueeze(1), truth.positions.inputs
         return Candidates(
-            sequences=torch.where(measure.mask, measure.tokens, self.specials.filler),
+            sequences=measure.tokens,
             mask=measure.mask,
             weights=measure.weights,
-            target=target.where(measure.mask),
-            labels=labels,
-            count=truth.mask.sum(),
+            target=target if self.token.keeps_empty else target.where(measure.mask),
+            labels=F.pad(labels, (0, longer, 0, more), value=IGNORED) if more or longer else labels,
+            count=truth.positions.count,
             ess=measure.ess,
             bos=self.specials.bos,
             maker=self.key,
+            read=None if inputs is None or more else inputs.unsqueeze(1),
         )
 
     def _truth(self, targets: Tensor, references: Tensor | None, vocab_size: int | None) -> Truth:
-        mask = targets != self.ignore_index
-        if self.specials.pad is not None:
-            mask = mask & (targets != self.specials.pad)
+        pad = self.specials.pad
+        ignored = (self.ignore_index,) if pad is None else (self.ignore_index, pad)
+        truth = Truth(targets, None, references, self.specials, vocab_size, ignored=ignored)
         if vocab_size is not None:
             self.specials.check(vocab_size)
-            checks.ids_below("targets", targets, vocab_size, where=mask)
-            if references is not None:
-                checks.ids_below("references", references, vocab_size, where=references >= 0)
-        if not self.lazy and checks.visible(mask):
-            whole = not bool((~mask[:, :-1] & mask[:, 1:]).any())
+        if checks.visible(targets):
+            if vocab_size is not None:
+                checks.ids_below("targets", targets, vocab_size, where=truth.mask)
+                if references is not None:
+                    checks.ids_below("references", references, vocab_size, where=references >= 0)
+            whole = self.lazy or not bool((~truth.mask[:, :-1] & truth.mask[:, 1:]).any())
             checks.must(whole, "targets", "free of ignored positions before real ones when lazy is False", "not")
-        return Truth(torch.where(mask, targets, self.specials.filler), mask, references, self.specials, vocab_size)
+        return truth
 
     def _ready(self, candidates: Candidates | Tensor, generator: torch.Generator | None, vocab_size: int) -> Candidates:
         """Candidates as they are; plain targets proposed on the spot."""

@@ -3,15 +3,14 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Literal
+from typing import Literal, Protocol
 
 import torch
 from torch import Tensor
 from torch.nn import functional as F
 
-from seqsmooth.ops import checks
+from seqsmooth.ops import checks, dispatch
 from seqsmooth.ops.precision import finest
-from seqsmooth.ops.sampling import uniforms
 from seqsmooth.ops.tables import SparseTable, Table, UniformTable
 from seqsmooth.smoothing.records import Truth
 from seqsmooth.smoothing.specials import is_any
@@ -22,51 +21,109 @@ VOCAB_SIZE_RULE = "given to the objective when nothing else tells it (a token la
 POOLS: tuple[PoolName, ...] = ("vocab", "batch", "refs")
 
 
-@dataclass(frozen=True, eq=False)
-class Pool:
+class Pool(Protocol):
     """A set of tokens for the whole batch (G = 1) or for each of its items (G = B), each set of its own size."""
 
-    ids: Tensor  # (G, P) ascending and distinct; NO_TOKEN past the end of a set
-    sizes: Tensor  # (G,)
-    table: Table
-    """Uniform over each set (G rows)."""
+    @property
+    def groups(self) -> int:
+        """G."""
+        ...
+
+    @property
+    def sizes(self) -> Tensor:  # (G,)
+        """How many tokens each set has."""
+        ...
+
+    @property
+    def table(self) -> Table:
+        """Uniform over each set (G rows)."""
+        ...
 
     def others(
         self,
         tokens: Tensor,  # (B, ..., T)
     ) -> tuple[Tensor, Tensor, Tensor]:  # (B, ..., T) each
         """For each token: how many others its pool has (m), whether it is in the pool, and its place there."""
-        ids = self.ids.contiguous()
-        if ids.shape[0] == 1:
-            place = torch.searchsorted(ids[0], tokens.contiguous())
+        ...
+
+    def at(
+        self,
+        place: Tensor,  # (B, ..., T)
+    ) -> Tensor:  # (B, ..., T)
+        """The tokens at these places of their pools; anything past the end."""
+        ...
+
+
+@dataclass(frozen=True, eq=False)
+class Vocabulary:
+    """All tokens but a few: nothing is listed, places and tokens are told from each other by arithmetic."""
+
+    vocab_size: int
+    undrawn: tuple[int, ...]
+    """Ascending."""
+    device: torch.device
+
+    @property
+    def groups(self) -> int:
+        """One for all."""
+        return 1
+
+    @property
+    def size(self) -> int:
+        """How many tokens there are."""
+        return self.vocab_size - len(self.undrawn)
+
+    @property
+    def sizes(self) -> Tensor:  # (1,)
+        """The same as a tensor."""
+        return torch.full((1,), self.size, device=self.device)
+
+    @property
+    def table(self) -> Table:
+        """Uniform over all of them."""
+        return UniformTable(self.vocab_size, self.undrawn)
+
+    def others(self, tokens: Tensor) -> tuple[Tensor, Tensor, Tensor]:
+        """A token is in the pool unless it is undrawn, and its place is its id less the undrawn below."""
+        inside, place = ~is_any(tokens, self.undrawn), tokens
+        for token in self.undrawn:
+            place = place - (tokens > token).long()
+        return self.size - inside.long(), inside, place
+
+    def at(self, place: Tensor) -> Tensor:
+        """Steps over the undrawn, lowest first: each step makes room for the next."""
+        for token in self.undrawn:
+            place = place + (place >= token)
+        return place.clamp_max(self.vocab_size - 1)
+
+
+@dataclass(frozen=True, eq=False)
+class Listed:
+    """Tokens given by their ids."""
+
+    ids: Tensor  # (G, P) ascending and distinct; NO_TOKEN past the end of a set
+    sizes: Tensor  # (G,)
+    table: Table
+
+    @property
+    def groups(self) -> int:
+        """G."""
+        return self.ids.shape[0]
+
+    def others(self, tokens: Tensor) -> tuple[Tensor, Tensor, Tensor]:
+        """By a search in each set."""
+        if self.groups == 1:
+            place = torch.searchsorted(self.ids[0], tokens.contiguous())
         else:
-            place = torch.searchsorted(ids, tokens.flatten(1).contiguous()).view(tokens.shape)
-        inside = self._at(place) == tokens
+            place = torch.searchsorted(self.ids, tokens.flatten(1).contiguous()).view(tokens.shape)
+        inside = self.at(place) == tokens
         sizes = self.sizes.view(-1, *[1] * (tokens.dim() - 1))
         return sizes - inside.long(), inside, place
 
-    def draw_other(
-        self,
-        tokens: Tensor,  # (B, L, T)
-        generator: torch.Generator | None,
-    ) -> Tensor:  # (B, L, T)
-        """One token of the pool for each token, uniform over the others; anything where there is no other."""
-        count, inside, place = self.others(tokens)
-        drawn = _below(count, tokens, generator)
-        return self._at(drawn + (inside & (drawn >= place)).long())
-
-    def draw(
-        self,
-        like: Tensor,  # (B, L, T)
-        generator: torch.Generator | None,
-    ) -> Tensor:  # (B, L, T)
-        """One token of the pool for each place of `like`, uniform; anything where the pool is empty."""
-        return self._at(_below(self.sizes.view(-1, 1, 1), like, generator))
-
-    def _at(self, place: Tensor) -> Tensor:
-        """The tokens at these places of their pools."""
+    def at(self, place: Tensor) -> Tensor:
+        """By a look into the list."""
         place = place.clamp_max(self.ids.shape[1] - 1)
-        if self.ids.shape[0] == 1:
+        if self.groups == 1:
             return self.ids[0][place]
         return self.ids.gather(1, place.flatten(1)).view(place.shape)
 
@@ -74,26 +131,27 @@ class Pool:
 def build_pool(kind: PoolName | Tensor, truth: Truth) -> Pool:
     """The pool a law asked for: by name, or the ids themselves ((P,) for all, (B, P) for each item)."""
     undrawn = truth.specials.ids("undrawn")
+    source = truth.source
     if isinstance(kind, str) and kind == "vocab":
         checks.must(truth.vocab_size is not None, "vocab_size", VOCAB_SIZE_RULE, None)
         assert truth.vocab_size is not None
-        return whole_vocabulary(truth.vocab_size, undrawn, truth.tokens.device)
+        return Vocabulary(truth.vocab_size, undrawn, source.targets.device)
     if isinstance(kind, Tensor):
         if kind.dim() == 2:
-            checks.shape("pool", kind, truth.tokens.shape[0], None, letters="(B, P)")
-        listed = (kind.unsqueeze(0) if kind.dim() == 1 else kind).long()
-    elif kind == "batch":
-        listed = torch.where(truth.mask, truth.tokens, -1).reshape(1, -1)
-    else:
-        checks.must(
-            truth.references is not None,
-            "references",
-            "given when the pool is 'refs' (`targets.unsqueeze(1)` takes the ground truth alone)",
-            None,
-        )
-        assert truth.references is not None
-        listed = truth.references.flatten(1)
-    return _distinct(listed, (listed >= 0) & ~is_any(listed, undrawn), truth.vocab_size)
+            checks.shape("pool", kind, source.targets.shape[0], None, letters="(B, P)")
+        return _distinct((kind.unsqueeze(0) if kind.dim() == 1 else kind).long(), undrawn, truth.vocab_size)
+    if kind == "batch":
+        # The targets as they came: what is ignored in them is in no pool either.
+        excluded = tuple(sorted({*undrawn, *(token for token in source.ignored if token >= 0)}))
+        return _distinct(source.targets.reshape(1, -1), excluded, truth.vocab_size)
+    checks.must(
+        truth.references is not None,
+        "references",
+        "given when the pool is 'refs' (`targets.unsqueeze(1)` takes the ground truth alone)",
+        None,
+    )
+    assert truth.references is not None
+    return _distinct(truth.references.flatten(1), undrawn, truth.vocab_size)
 
 
 def check_pool(pool: PoolName | Tensor) -> PoolName | None:
@@ -107,24 +165,21 @@ def check_pool(pool: PoolName | Tensor) -> PoolName | None:
     return pool
 
 
-def whole_vocabulary(vocab_size: int, undrawn: tuple[int, ...], device: torch.device) -> Pool:
-    """All tokens but the undrawn."""
-    size = vocab_size - len(undrawn)
-    ids = torch.arange(max(size, 1), device=device)
-    for token in undrawn:  # ascending: each step over one makes room for the next
-        ids = ids + (ids >= token).long()
-    table = UniformTable(vocab_size, undrawn)
-    return Pool(ids.unsqueeze(0), torch.full((1,), size, device=device), table)
-
-
 def _distinct(
-    listed: Tensor,  # (G, P)
-    valid: Tensor,  # (G, P) bool
+    listed: Tensor,  # (G, P) int64; a negative id is none
+    excluded: tuple[int, ...],
     vocab_size: int | None,
-) -> Pool:
-    """Sets from lists, by two sorts of fixed shape: the host need not know how many tokens are distinct."""
+) -> Listed:
+    """Sets from lists, of fixed shape: the host need not know how many tokens are distinct."""
+    if dispatch.fused(listed):
+        from seqsmooth.ops.kernels import pools
+
+        if pools.serves(listed.shape[0], listed.shape[1], vocab_size):
+            sets = pools.distinct(listed, excluded, vocab_size)
+            return Listed(sets.ids, sets.sizes, SparseTable(sets.slots, sets.shares, vocab_size))
     if listed.shape[1] == 0:
-        listed, valid = F.pad(listed, (0, 1)), F.pad(valid, (0, 1))
+        listed = F.pad(listed, (0, 1), value=-1)
+    valid = (listed >= 0) & ~is_any(listed, excluded)
     if vocab_size is not None:
         checks.ids_below("pool", listed, vocab_size, where=valid)
     ids = torch.where(valid, listed, NO_TOKEN).sort(-1).values
@@ -133,10 +188,28 @@ def _distinct(
     used = ids < NO_TOKEN
     sizes = used.sum(-1)
     share = used.to(finest(ids.device)) / sizes.clamp_min(1).unsqueeze(-1)
-    return Pool(ids, sizes, SparseTable(torch.where(used, ids, 0), share, vocab_size))
+    return Listed(ids, sizes, SparseTable(torch.where(used, ids, 0), share, vocab_size))
 
 
-def _below(count: Tensor, like: Tensor, generator: torch.Generator | None) -> Tensor:
-    """Uniform whole numbers in [0, count), 0 where count is 0."""
-    drawn = (uniforms(tuple(like.shape), like, generator) * count).long()
-    return drawn.minimum((count - 1).clamp_min(0).expand_as(drawn))
+def draw_other(
+    pool: Pool,
+    points: Tensor,  # (B, L, T) uniform in [0, 1)
+    others: tuple[Tensor, Tensor, Tensor],  # `pool.others` of the tokens to replace, broadcastable to (B, L, T)
+) -> Tensor:  # (B, L, T)
+    """One token of the pool for each point, uniform over the others; anything where there is no other."""
+    count, inside, place = others
+    drawn = _below(count, points)
+    return pool.at(drawn + (inside & (drawn >= place)))
+
+
+def draw(
+    pool: Pool,
+    points: Tensor,  # (B, L, T) uniform in [0, 1)
+) -> Tensor:  # (B, L, T)
+    """One token of the pool for each point, uniform; anything where the pool is empty."""
+    return pool.at(_below(pool.sizes.view(-1, 1, 1), points))
+
+
+def _below(count: Tensor, points: Tensor) -> Tensor:
+    """Uniform whole numbers in [0, count) from uniform numbers in [0, 1); 0 where count is 0."""
+    return (points * count).long().minimum((count - 1).clamp_min(0))

@@ -6,26 +6,67 @@ from dataclasses import dataclass
 
 import torch
 from torch import Tensor
+from torch.nn import functional as F
 
 from seqsmooth.ops import checks
-from seqsmooth.ops.soft_target import SoftTarget
+from seqsmooth.ops.positions import Positions, Reading, Source, masked, read
+from seqsmooth.ops.soft_target import IGNORED, Rows, SoftTarget
 from seqsmooth.smoothing.specials import Specials, is_any
 
 
-@dataclass(frozen=True, eq=False)
 class Truth:
-    """The ground truth of a batch, as the sequence laws see it."""
+    """The ground truth of a batch, as the sequence laws see it.
 
-    tokens: Tensor  # (B, T) int64; a harmless id where there is no position
-    mask: Tensor  # (B, T) bool, the positions
-    references: Tensor | None  # (B, R, S) int64, padded with PAD or any negative id
-    specials: Specials
-    vocab_size: int | None
+    The positions are told from the padding when somebody asks. A kernel that reads the targets itself asks for nothing,
+    and `keep` gives the others what it found.
+    """
+
+    def __init__(
+        self,
+        tokens: Tensor,  # (B, T) int64
+        mask: Tensor | None,  # (B, T) bool, the positions; None where `ignored` tells them
+        references: Tensor | None,  # (B, R, S) int64, padded with PAD or any negative id
+        specials: Specials,
+        vocab_size: int | None,
+        *,
+        ignored: tuple[int, ...] = (),
+    ) -> None:
+        self.references = references
+        self.specials = specials
+        self.vocab_size = vocab_size
+        self.found: Positions | None = None
+        if mask is None:
+            self.source = Source(tokens, ignored, specials.filler, specials.bos)
+        else:
+            self.found = masked(tokens, mask, specials.filler)
+            self.source = Source(self.found.labels, (IGNORED,), specials.filler, specials.bos)
+
+    def keep(self, found: Positions) -> None:
+        """Remember what a kernel has read."""
+        self.found = found
+
+    @property
+    def positions(self) -> Positions:
+        """What the targets hold."""
+        if self.found is None:
+            self.found = read(self.source)
+        return self.found
+
+    @property
+    def tokens(self) -> Tensor:  # (B, T) int64
+        """The tokens; the filler where there is no position."""
+        return self.positions.tokens
+
+    @property
+    def mask(self) -> Tensor:  # (B, T) bool
+        """The positions."""
+        return self.positions.mask
 
     @property
     def movable(self) -> Tensor:  # (B, T) bool
         """Positions that a sequence law may change."""
-        return self.mask & ~is_any(self.tokens, self.specials.ids("frozen"))
+        frozen = self.specials.ids("frozen")
+        return self.mask & ~is_any(self.tokens, frozen) if frozen else self.mask
 
 
 @dataclass(frozen=True, eq=False)
@@ -36,6 +77,8 @@ class Draws:
     mask: Tensor  # (B, L, T) bool
     log_prob: Tensor | None  # (B, L) ln q, or None where it has no closed form
     log_base: Tensor | None = None  # (B, L) ln of a weight each draw carries beforehand; None for plain samples
+    reading: Reading | None = None
+    """Where a kernel drew them: the ground truth and the draws side by side, as a lazy target of equal weights."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -45,10 +88,10 @@ class Measure:
     Prefix 0 is always the ground truth. Lazy measures have no other (K' = 1).
     """
 
-    tokens: Tensor  # (B, K', T) prefixes to decode
+    tokens: Tensor  # (B, K', T) prefixes to decode; the filler outside the mask
     mask: Tensor  # (B, K', T) bool
     weights: Tensor  # (B, K') weight of each prefix
-    target: SoftTarget  # of shape (B, K', T): the tokens to predict, before any token law
+    target: SoftTarget  # of shape (B, K', T): the tokens to predict, before any token law; empty outside the mask
     ess: Tensor  # () effective sample size; infinite where nothing is sampled
 
 
@@ -69,6 +112,7 @@ class Candidates:
     bos: int | None
     maker: int
     """Which objective these are for."""
+    read: Tensor | None = None  # (B, K', T) the `inputs`, where a kernel has written them beside the rest
 
     @property
     def inputs(self) -> Tensor:  # (B, K', T)
@@ -76,7 +120,7 @@ class Candidates:
         rule = "given for `inputs` (or take `shifted(start)` with the token your decoder starts from)"
         checks.must(self.bos is not None, "specials.bos", rule, None)
         assert self.bos is not None
-        return self.shifted(self.bos)
+        return self.shifted(self.bos) if self.read is None else self.read
 
     def shifted(
         self,
@@ -101,6 +145,13 @@ class Loss:
     """() effective number of samples of an item, (sum w)^2 / sum w^2, on average; infinite where nothing is sampled."""
 
 
+def measured(truth: Truth, reading: Reading, *rows: Rows) -> Measure:
+    """The lazy measure that a kernel has read off the targets; `rows` are of shape (B, 1, T, J)."""
+    truth.keep(reading.positions)
+    target = SoftTarget(reading.ids.unsqueeze(1), reading.weights.unsqueeze(1), rows)
+    return Measure(truth.tokens.unsqueeze(1), truth.mask.unsqueeze(1), reading.whole, target, reading.ess)
+
+
 def stack_atoms(
     truth: Truth,
     draws: Draws,
@@ -111,15 +162,15 @@ def stack_atoms(
     ess: Tensor,  # ()
 ) -> Measure:
     """The measure (1 - alpha) delta(y*) + alpha sum_l w_l delta(y^l), over one prefix or over each atom's own."""
-    longer = draws.tokens.shape[-1] - truth.tokens.shape[-1]
-    first = torch.nn.functional.pad(truth.tokens, (0, longer), value=truth.specials.filler).unsqueeze(1)
-    first_mask = torch.nn.functional.pad(truth.mask, (0, longer), value=False).unsqueeze(1)
-    tokens = torch.cat([first, draws.tokens], 1)
     weights = torch.cat([torch.full_like(weights[:, :1], 1 - alpha), alpha * weights], 1)
     if lazy:
-        slots = tokens.transpose(1, 2).unsqueeze(1)
+        kept = torch.where(draws.mask, draws.tokens, IGNORED)
+        slots = torch.cat([truth.positions.labels.unsqueeze(1), kept], 1).transpose(1, 2).unsqueeze(1)
         target = SoftTarget(slots, weights[:, None, None, :].expand(slots.shape))
-        return Measure(first, first_mask, torch.ones_like(weights[:, :1]), target, ess)
-    mask = torch.cat([first_mask, draws.mask], 1)
-    target = SoftTarget(tokens.unsqueeze(-1), weights[:, :, None, None].expand(*tokens.shape, 1))
-    return Measure(tokens, mask, weights, target, ess)
+        return Measure(truth.tokens.unsqueeze(1), truth.mask.unsqueeze(1), torch.ones_like(weights[:, :1]), target, ess)
+    longer = draws.tokens.shape[-1] - truth.tokens.shape[-1]
+    mask = torch.cat([F.pad(truth.mask, (0, longer)).unsqueeze(1), draws.mask], 1)
+    tokens = torch.cat([F.pad(truth.tokens, (0, longer)).unsqueeze(1), draws.tokens], 1)
+    slots = torch.where(mask, tokens, IGNORED).unsqueeze(-1)
+    target = SoftTarget(slots, weights[:, :, None, None].expand(slots.shape))
+    return Measure(torch.where(mask, tokens, truth.specials.filler), mask, weights, target, ess)

@@ -11,12 +11,15 @@ from torch import Tensor
 
 from seqsmooth.ops import checks
 from seqsmooth.ops.compaction import compact
+from seqsmooth.ops.positions import Reading
 from seqsmooth.ops.precision import finest
-from seqsmooth.smoothing.records import Draws, Measure, Truth, stack_atoms
+from seqsmooth.smoothing.records import Draws, Measure, Truth, measured, stack_atoms
 from seqsmooth.smoothing.sequence_law import SequenceLaw, Setting
 
 Weighting = Literal["tilted", "literal", "batch"]
 WEIGHTINGS: tuple[Weighting, ...] = ("tilted", "literal", "batch")
+MOST_SAMPLES = 1024
+"""The most samples of an item that a kernel weighs."""
 
 
 class Proposal(Protocol):
@@ -121,6 +124,9 @@ class Rewarded(SequenceLaw):
         """Draw, score, weigh."""
         draws = self.proposal.draw(truth, self.samples, generator)
         scores = self._score(truth, draws)
+        if lazy and draws.reading is not None and self.samples <= MOST_SAMPLES and scores.is_floating_point():
+            return self._fused_measure(truth, draws, draws.reading, scores)
+        scores = scores.to(finest(scores.device))
         weights, ess = importance_weights(scores, draws, self.tau, self.weights, truth.mask.any(-1))
         return stack_atoms(truth, draws, weights, self.alpha, lazy=lazy, ess=ess)
 
@@ -136,12 +142,20 @@ class Rewarded(SequenceLaw):
             "alpha": self.alpha,
         }
 
+    def _fused_measure(self, truth: Truth, draws: Draws, reading: Reading, scores: Tensor) -> Measure:
+        """The weights of draws that a kernel has laid out as a target already, in one launch."""
+        from seqsmooth.ops.kernels.importance import importance
+
+        log_prob, batchwise = draws.log_prob if self.weights == "literal" else None, self.weights == "batch"
+        weights, ess = importance(scores, log_prob, truth.mask, self.tau, self.alpha, batchwise=batchwise)
+        return measured(truth, replace(reading, weights=weights, ess=ess))
+
     @torch.no_grad()
     def _score(self, truth: Truth, draws: Draws) -> Tensor:  # (B, L)
         boundaries = truth.specials.boundaries()
-        candidates = words(draws.tokens, draws.mask, boundaries)
+        candidates = compact(draws.tokens, draws.mask, boundaries)
         if self.against == "target":
-            references = words(truth.tokens, truth.mask, boundaries).unsqueeze(1)
+            references = compact(truth.tokens, truth.mask, boundaries).unsqueeze(1)
         else:
             given = truth.references
             checks.must(
@@ -151,14 +165,14 @@ class Rewarded(SequenceLaw):
                 None,
             )
             assert given is not None
-            references = words(given, given >= 0, boundaries)
+            references = compact(given, None, boundaries)
         scores = self.reward(candidates, references)
         checks.shape("reward's result", scores, *candidates.shape[:2], letters="(B, L)")
         checks.must(not scores.is_complex(), "reward's result", "of real numbers", scores.dtype)
         if checks.visible(scores):
             finite = bool(scores.isfinite().all())
             checks.must(finite, "reward's result", "finite everywhere", "NaN or infinite somewhere")
-        return scores.to(finest(scores.device))
+        return scores
 
 
 def importance_weights(
@@ -187,12 +201,3 @@ def importance_weights(
     weights = logits.softmax(-1)
     ess = 1 / weights.square().sum(-1)
     return weights, (ess * real).sum() / real.sum().clamp_min(1)
-
-
-def words(
-    tokens: Tensor,  # (..., T)
-    mask: Tensor,  # (..., T) bool
-    boundaries: tuple[int, ...],
-) -> Tensor:  # (..., T)
-    """The words of each sequence, moved to the left, with -1 after them: the form that rewards take."""
-    return compact(tokens, mask, boundaries)

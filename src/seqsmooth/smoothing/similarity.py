@@ -108,6 +108,11 @@ class Similarity(TokenLaw):
         """V."""
         return self.units.shape[0]
 
+    @property
+    def keeps_empty(self) -> bool:
+        """An empty slot has an empty row; but tokens are drawn for it all the same."""
+        return self.mode != "sampled"
+
     def prepare(self, unsmoothed: tuple[int, ...] = ()) -> Similarity:
         """The same law without mass for the given ids, its table built."""
         law = self.twin()
@@ -144,7 +149,11 @@ class Similarity(TokenLaw):
             own = Rows(self._table(), target.ids, self.alpha * target.weights)
             return SoftTarget(kept.ids, kept.weights, (own, *rows))
         assert self.k is not None
-        drawn = self._draw(target.ids.reshape(-1), self.k, generator).view(*target.ids.shape, self.k).flatten(-2)
+        drawn = (
+            self._draw(target.ids.reshape(-1).clamp_min(0), self.k, generator)
+            .view(*target.ids.shape, self.k)
+            .flatten(-2)
+        )
         weights = (self.alpha / self.k * target.weights).repeat_interleave(self.k, -1)
         return SoftTarget(torch.cat([kept.ids, drawn], -1), torch.cat([kept.weights, weights], -1), rows)
 

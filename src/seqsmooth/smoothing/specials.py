@@ -96,7 +96,9 @@ def is_any(
     ids: tuple[int, ...],
 ) -> Tensor:  # (...) bool
     """Where a token is one of a few ids."""
-    found = torch.zeros_like(tokens, dtype=torch.bool)
-    for token in ids:
+    if not ids:
+        return torch.zeros_like(tokens, dtype=torch.bool)
+    found = tokens == ids[0]
+    for token in ids[1:]:
         found = found | (tokens == token)
     return found

@@ -23,6 +23,11 @@ class TokenLaw(Law):
     true_prefix_only: ClassVar[bool] = False
     """Whether the law is known on the ground truth's prefix alone."""
 
+    @property
+    def keeps_empty(self) -> bool:
+        """Whether a position of a target that is empty is empty after `spread`."""
+        return False
+
     @abstractmethod
     def spread(self, target: SoftTarget, *, vocab_size: int | None, generator: torch.Generator | None) -> SoftTarget:
         """The target q M. Rows of tables that are `mixed` have been multiplied by M before and stay."""

@@ -13,19 +13,20 @@ _TILE = 1024
 
 def fit(
     tokens: Tensor,  # (..., T)
-    mask: Tensor,  # (..., T)
+    mask: Tensor | None,  # (..., T)
     dropped: tuple[int, ...],
 ) -> bool:
     """Whether the kernel can do it: a sequence must fit into a tile, and it knows three tokens to drop."""
-    return tokens.numel() > 0 and tokens.shape[-1] <= _WIDEST and tokens.shape == mask.shape and len(dropped) <= 3
+    alike = mask is None or tokens.shape == mask.shape
+    return tokens.numel() > 0 and tokens.shape[-1] <= _WIDEST and alike and len(dropped) <= 3
 
 
 def compact(
     tokens: Tensor,  # (..., T)
-    mask: Tensor,  # (..., T) bool
+    mask: Tensor | None,  # (..., T) bool
     dropped: tuple[int, ...],
 ) -> Tensor:  # (..., T)
-    """Keep the tokens where `mask` holds that are none of `dropped`, moved to the left, with -1 after them."""
+    """The same in one launch."""
     width = tokens.shape[-1]
     sequences = tokens.numel() // width
     wide = triton.next_power_of_2(width)
@@ -34,13 +35,14 @@ def compact(
     first, second, third = (*dropped, 0, 0, 0)[:3]
     _compact[(triton.cdiv(sequences, rows),)](
         tokens.contiguous(),
-        mask.contiguous().view(torch.uint8),
+        None if mask is None else mask.contiguous().view(torch.uint8),
         moved,
         sequences,
         width,
         first,
         second,
         third,
+        MASKED=mask is not None,
         DROPPED=len(dropped),
         ROWS=rows,
         WIDTH=wide,
@@ -60,6 +62,7 @@ def _compact(
     first,
     second,
     third,
+    MASKED: tl.constexpr,
     DROPPED: tl.constexpr,
     ROWS: tl.constexpr,
     WIDTH: tl.constexpr,
@@ -68,7 +71,9 @@ def _compact(
     at = tl.arange(0, WIDTH)[None, :]
     there = (row < N) & (at < T)
     token = tl.load(tokens + row * T + at, mask=there, other=-1)
-    kept = tl.load(mask + row * T + at, mask=there, other=0) != 0
+    kept = token >= 0
+    if MASKED:
+        kept = tl.load(mask + row * T + at, mask=there, other=0) != 0
     if DROPPED > 0:
         kept = kept & (token != first)
     if DROPPED > 1:

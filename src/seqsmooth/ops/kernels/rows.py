@@ -251,6 +251,7 @@ def rows(
     # ln p of a token is its logit less base, less lse. The dense parts of q are read once, for loss and gradient.
     value = -bonus * entropy - tl.sum(tl.where(weight != 0, weight * (chosen - base - lse), 0.0), 0)
     if GRADIENT or (J0 + J1 + J2 > 0):
+        evens = tl.zeros([BLOCK], tl.float32)
         dots = tl.zeros([BLOCK], tl.float32)
         blocks = tl.cdiv(vocab_size, BLOCK)
         at = (blocks - 1) * BLOCK + columns  # backwards: what was read last is nearest
@@ -260,23 +261,29 @@ def rows(
             distance = _widened(raw, bias, at, vocab_size, BIAS, PADDED) - base - lse
             after = at - BLOCK
             raw = tl.load(logits + after, mask=after >= 0, other=0.0, eviction_policy="evict_first")
-            if J0 + J1 + J2 > 0:
-                q = tl.zeros([BLOCK], tl.float32) + level
-                if J0 > 0:
-                    number = blocks - 1 - block
-                    special = number == blocks - 1
-                    if EXCLUDED > 0:
-                        special = special | (without_1 // BLOCK == number) | (without_2 // BLOCK == number)
-                    if EXCLUDED > 2:
-                        special = special | (without_3 // BLOCK == number) | (without_4 // BLOCK == number)
-                    if special:  # as few blocks are
-                        q = background(at, level, without_1, without_2, without_3, without_4, EXCLUDED)
-                        q = tl.where(at < vocab_size, q, 0.0)
+            even = distance
+            q = tl.zeros([BLOCK], tl.float32) + level
+            if J0 > 0:
+                number = blocks - 1 - block
+                special = number == blocks - 1
+                if EXCLUDED > 0:
+                    special = special | (without_1 // BLOCK == number) | (without_2 // BLOCK == number)
+                if EXCLUDED > 2:
+                    special = special | (without_3 // BLOCK == number) | (without_4 // BLOCK == number)
+                if special:  # as few blocks are
+                    ones = background(at, 1.0, without_1, without_2, without_3, without_4, EXCLUDED)
+                    ones = tl.where(at < vocab_size, ones, 0.0)
+                    even = tl.where(ones > 0, distance, 0.0)
+                    q = level * ones
+                evens += even
+            if J1 + J2 > 0:
+                law = tl.zeros([BLOCK], tl.float32)
                 if J1 > 0:
-                    q = _mixture(q, table_1, stride_1, limit_1, merged_1, numbers_1, distinct_1, row, at, J1)
+                    law = _mixture(law, table_1, stride_1, limit_1, merged_1, numbers_1, distinct_1, row, at, J1)
                 if J2 > 0:
-                    q = _mixture(q, table_2, stride_2, limit_2, merged_2, numbers_2, distinct_2, row, at, J2)
-                dots += tl.where(q != 0, q * distance, 0.0)
+                    law = _mixture(law, table_2, stride_2, limit_2, merged_2, numbers_2, distinct_2, row, at, J2)
+                dots += tl.where(law != 0, law * distance, 0.0)
+                q += law
             if GRADIENT:
                 p = tl.exp2(distance * LOG2_E)
                 slope = c * p
@@ -288,7 +295,9 @@ def rows(
                     gradient + at, (scale * slope).to(gradient.dtype.element_ty), mask=at < limit,
                     eviction_policy="evict_first",
                 )  # fmt: skip
-        if J0 + J1 + J2 > 0:
+        if J0 > 0:
+            value -= tl.where(level != 0, level * tl.sum(evens, 0), 0.0)
+        if J1 + J2 > 0:
             value -= tl.sum(dots, 0)
     if not AGAIN:
         tl.store(smoothed + row, value)

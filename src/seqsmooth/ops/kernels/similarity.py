@@ -23,20 +23,24 @@ def _vectors(units, dimension, first, tokens, WIDTH: tl.constexpr):
 
 
 @triton.jit
-def _law(cosine, of, at, receives, offset, counts, steepness, beta, vocab_size, FREQUENCY: tl.constexpr):
-    """r(v|y) for some tokens y (`of`) and v (`at`), from their cosines."""
+def _law(cosine, of, at, offset, counts, steepness, beta, vocab_size, FREQUENCY: tl.constexpr):
+    """r(v|y) for some tokens y (`of`) and v (`at`), from their cosines, as if all had embeddings."""
     if FREQUENCY:
         one = tl.load(counts + of)[:, None]
         other = tl.load(counts + at, mask=at < vocab_size, other=0.0)[None, :]
         high = tl.maximum(one, other)
         cosine -= beta * tl.where(high > 0, tl.minimum(one, other) / tl.maximum(high, 1e-37), 1.0)
-    return tl.where(receives[None, :], tl.exp2(cosine * steepness - offset[:, None]), 0.0)
+    return tl.exp2(cosine * steepness - offset[:, None])
 
 
 @triton.jit
-def _only(token, at, weight):
-    """Weights of tokens, where they are among some columns."""
-    return tl.where(token.to(tl.int32)[:, None] == at[None, :], weight[:, None], 0.0)
+def _only(q, token, weight, at, first, TOKENS: tl.constexpr):
+    """Add weights of tokens where they are among some columns, which few are."""
+    short = token.to(tl.int32)
+    near = (short >= first) & (short < first + TOKENS) & (weight != 0)
+    if tl.sum(near.to(tl.int32), 0) > 0:
+        q += tl.where(short[:, None] == at[None, :], weight[:, None], 0.0)
+    return q
 
 
 @triton.jit
@@ -47,13 +51,13 @@ def tiles(
     ids, id_row, id_slot, weights, weight_row, weight_slot, ignore_index,  # (N, K)
     table, table_stride, table_index, table_share,  # (G, V), (N, J2) twice
     index_0, share_0, uniform_size, without_1, without_2, without_3, without_4,  # (N, J0) twice, a background
-    units, known, offsets, counts, inverse_tau, beta,  # (V, D), and (V,) each
+    units, known, whole, offsets, counts, inverse_tau, beta,  # (V, D), (V,), (V / TOKENS,), (V,) twice
     index, share,  # (N, J)
     K: tl.constexpr, J: tl.constexpr, J0: tl.constexpr, J2: tl.constexpr, EXCLUDED: tl.constexpr,
     FREQUENCY: tl.constexpr, ENTROPY: tl.constexpr, BIAS: tl.constexpr, GRADIENT: tl.constexpr,
     COUNTED: tl.constexpr, FOLD: tl.constexpr, AGAIN: tl.constexpr,
     WIDE: tl.constexpr, NARROW: tl.constexpr, HELD: tl.constexpr, DEPTH: tl.constexpr,  # D = WIDE + NARROW
-    PADDED: tl.constexpr, PRECISION: tl.constexpr, ROWS: tl.constexpr, TOKENS: tl.constexpr, PARTS: tl.constexpr,
+    EXACT: tl.constexpr, PRECISION: tl.constexpr, ROWS: tl.constexpr, TOKENS: tl.constexpr, PARTS: tl.constexpr,
 ):  # fmt: skip
     """Some rows, and every PARTS-th tile of tokens. HELD: the embeddings of the rows' tokens stay on the chip."""
     row = tl.program_id(0).to(tl.int64) * ROWS + tl.arange(0, ROWS)
@@ -63,7 +67,6 @@ def tiles(
     live = lse < float("inf")
     lse = tl.where(live, lse, 0.0)
     base = tl.load(state + count + row, mask=live, other=0.0)
-    c = tl.load(state + 2 * count + row, mask=live, other=0.0)
     full = share_of(items, factor, COUNTED)
     expected = full if FOLD else 1.0
     scale = tl.zeros([ROWS], tl.float32) + expected
@@ -73,20 +76,20 @@ def tiles(
         written = there & (scale != expected)
         if tl.sum(written.to(tl.int32), 0) == 0:
             return
+    c = scale * tl.load(state + 2 * count + row, mask=live, other=0.0)
     bonus = tl.zeros([ROWS], tl.float32)
     entropy = tl.zeros([ROWS], tl.float32)
     if ENTROPY:
-        bonus = tl.load(bonuses + row * bonus_stride, mask=live, other=0.0).to(tl.float32)
+        bonus = scale * tl.load(bonuses + row * bonus_stride, mask=live, other=0.0).to(tl.float32)
         entropy = tl.load(state + 3 * count + row, mask=live, other=0.0)
     dimension: tl.constexpr = WIDE + NARROW
     steepness = inverse_tau * LOG2_E
 
     if HELD:
         of = tl.load(index + row, mask=live, other=-1)
-        given = tl.load(share + row, mask=of >= 0, other=0.0).to(tl.float32)
+        given = scale * tl.load(share + row, mask=of >= 0, other=0.0).to(tl.float32)
         of = tl.maximum(of, 0)
-        spreads = tl.load(known + of) != 0
-        spread = tl.where(spreads, given, 0.0)
+        spread = tl.where(tl.load(known + of) != 0, given, 0.0)
         kept = given - spread  # a token without an embedding keeps its mass
         any_kept = tl.sum((kept != 0).to(tl.int32), 0) > 0
         offset = tl.load(offsets + of)
@@ -96,60 +99,72 @@ def tiles(
     if K == 1:
         token = tl.load(ids + row * id_row, mask=live, other=ignore_index)
         weight = tl.load(weights + row * weight_row, mask=live & (token != ignore_index), other=0.0).to(tl.float32)
+        weight *= scale
 
-    dot = tl.zeros([ROWS], tl.float32)
+    # All of q is scaled as the gradient is; logarithms are to base 2.
+    dots = tl.zeros([ROWS, TOKENS], tl.float32)
     for block in range(part, tl.cdiv(vocab_size, TOKENS), PARTS):
-        at = block * TOKENS + tl.arange(0, TOKENS)
+        first = block * TOKENS
+        at = first + tl.arange(0, TOKENS)
         inside = at < vocab_size
         # Loaded first and used last, so that the products have it to hide behind.
-        raw = tl.load(
-            logits + row[:, None] * stride + at[None, :], mask=live[:, None] & (at < limit)[None, :], other=0.0
-        )
-        receives = tl.load(known + at, mask=inside, other=0) != 0
+        place = row[:, None] * stride + at[None, :]
+        raw = tl.load(logits + place, mask=live[:, None] & (at < limit)[None, :], other=0.0)
+        plain = tl.load(whole + block) != 0
         them = tl.minimum(at, vocab_size - 1).to(tl.int64)
         if HELD:
             cosine = tl.dot(held, tl.trans(_vectors(units, dimension, 0, them, WIDE)))
             if NARROW > 0:
                 cosine = tl.dot(held_too, tl.trans(_vectors(units, dimension, WIDE, them, NARROW)), cosine)
-            law = _law(cosine, of, at, receives, offset, counts, steepness, beta, vocab_size, FREQUENCY)
-            q = spread[:, None] * law
-            if any_kept:
-                q += _only(of, at, kept)
+            q = spread[:, None] * _law(cosine, of, at, offset, counts, steepness, beta, vocab_size, FREQUENCY)
         else:
             q = tl.zeros([ROWS, TOKENS], tl.float32)
             for j in range(J):
                 of = tl.load(index + row * J + j, mask=live, other=-1)
-                given = tl.load(share + row * J + j, mask=of >= 0, other=0.0).to(tl.float32)
+                given = scale * tl.load(share + row * J + j, mask=of >= 0, other=0.0).to(tl.float32)
                 of = tl.maximum(of, 0)
-                spreads = tl.load(known + of) != 0
-                spread = tl.where(spreads, given, 0.0)
+                spread = tl.where(tl.load(known + of) != 0, given, 0.0)
                 offset = tl.load(offsets + of)
                 cosine = tl.zeros([ROWS, TOKENS], tl.float32)
-                for first in range(0, dimension, DEPTH):
-                    ours = _vectors(units, dimension, first, of, DEPTH)
-                    cosine = tl.dot(ours, tl.trans(_vectors(units, dimension, first, them, DEPTH)), cosine, PRECISION)
-                law = _law(cosine, of, at, receives, offset, counts, steepness, beta, vocab_size, FREQUENCY)
-                q += spread[:, None] * law + _only(of, at, given - spread)
+                for depth in range(0, dimension, DEPTH):
+                    ours = _vectors(units, dimension, depth, of, DEPTH)
+                    cosine = tl.dot(ours, tl.trans(_vectors(units, dimension, depth, them, DEPTH)), cosine, PRECISION)
+                law = _law(cosine, of, at, offset, counts, steepness, beta, vocab_size, FREQUENCY)
+                q += tl.where(spread != 0, spread, 0.0)[:, None] * law
         z = raw.to(tl.float32)
         if BIAS:
             z += tl.load(bias + at, mask=inside, other=0.0).to(tl.float32)[None, :]
-        if PADDED:
+        if EXACT:
+            z = (z - base[:, None]) * LOG2_E - (lse * LOG2_E)[:, None]
+        else:
+            z = z * LOG2_E - ((base + lse) * LOG2_E)[:, None]
+        if not plain:  # tokens without an embedding, or the end of the vocabulary
+            receives = tl.load(known + at, mask=inside, other=0) != 0
+            q = tl.where(receives[None, :], q, 0.0)
             z = tl.where(inside[None, :], z, 0.0)
-        z = z - base[:, None] - lse[:, None]
-        dot += tl.sum(q * tl.maximum(z, LOWEST), 1)
+        if HELD:
+            if any_kept:
+                q = _only(q, of, kept, at, first, TOKENS)
+        else:
+            for j in range(J):
+                of = tl.load(index + row * J + j, mask=live, other=-1)
+                given = scale * tl.load(share + row * J + j, mask=of >= 0, other=0.0).to(tl.float32)
+                lost = tl.where(tl.load(known + tl.maximum(of, 0)) != 0, 0.0, given)
+                q = _only(q, of, lost, at, first, TOKENS)
+        dots += q * tl.maximum(z, LOWEST)
         if GRADIENT:
             if K == 1:
-                q += _only(token, at, weight)
+                q = _only(q, token, weight, at, first, TOKENS)
             else:
                 for k in range(K):
                     token = tl.load(ids + row * id_row + k * id_slot, mask=live, other=ignore_index)
                     filled = live & (token != ignore_index)
                     weight = tl.load(weights + row * weight_row + k * weight_slot, mask=filled, other=0.0)
-                    q += _only(token, at, weight.to(tl.float32))
+                    q = _only(q, token, scale * weight.to(tl.float32), at, first, TOKENS)
             if J2 > 0:
                 for j in range(J2):
                     number = tl.load(table_index + row * J2 + j, mask=live, other=-1)
-                    weight = tl.load(table_share + row * J2 + j, mask=number >= 0, other=0.0).to(tl.float32)
+                    weight = scale * tl.load(table_share + row * J2 + j, mask=number >= 0, other=0.0).to(tl.float32)
                     present = (number >= 0)[:, None] & inside[None, :]
                     values = tl.load(table + number[:, None] * table_stride + at[None, :], mask=present, other=0.0)
                     q += weight[:, None] * values.to(tl.float32)
@@ -157,16 +172,17 @@ def tiles(
                 even = background(at, 1.0, without_1, without_2, without_3, without_4, EXCLUDED)
                 for j in range(J0):
                     number = tl.load(index_0 + row * J0 + j, mask=live, other=-1)
-                    weight = tl.load(share_0 + row * J0 + j, mask=number >= 0, other=0.0).to(tl.float32)
+                    weight = scale * tl.load(share_0 + row * J0 + j, mask=number >= 0, other=0.0).to(tl.float32)
                     q += (weight / tl.maximum(uniform_size, 1))[:, None] * even[None, :]
             # In an ignored row c and q are 0; what is written past the vocabulary is padding.
-            p = tl.exp2(z * LOG2_E)
+            p = tl.exp2(z)
             slope = c[:, None] * p - q
             if ENTROPY:
-                slope += tl.where(p > 0, bonus[:, None] * p * (z + entropy[:, None]), 0.0)
+                slope += tl.where(p > 0, bonus[:, None] * p * (z / LOG2_E + entropy[:, None]), 0.0)
             place = row[:, None] * gradient_stride + at[None, :]
             mask = written[:, None] & (at < limit)[None, :]
-            tl.store(gradient + place, (scale[:, None] * slope).to(gradient.dtype.element_ty), mask=mask)
+            tl.store(gradient + place, slope.to(gradient.dtype.element_ty), mask=mask)
     if not AGAIN:
-        dot = tl.where(dot < LOWEST * 1e-8, -float("inf"), dot)
+        dot = tl.sum(dots, 1)
+        dot = tl.where(dot < LOWEST * 1e-20, -float("inf"), dot / (expected * LOG2_E))
         tl.store(partial + part * count + row, dot, mask=there)

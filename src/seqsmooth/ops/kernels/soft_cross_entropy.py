@@ -12,7 +12,7 @@ from torch import Tensor
 from seqsmooth.ops.cross_entropy import Job, plain_losses
 from seqsmooth.ops.kernels import rows as row_kernels
 from seqsmooth.ops.kernels import similarity as similarity_kernels
-from seqsmooth.ops.similarity import SimilarityTable, two_powers
+from seqsmooth.ops.similarity import BLOCK, SimilarityTable, two_powers
 from seqsmooth.ops.soft_target import Rows, SoftTarget
 from seqsmooth.ops.tables import DenseTable, SparseTable, UniformTable
 
@@ -23,7 +23,7 @@ MOST_SLOTS_OF_TILES = 32
 MOST_ROWS = 64
 """Rows of one table that a position may weigh."""
 MOST_EXCLUDED = 4
-TILES = {"ROWS": 128, "TOKENS": 64, "num_warps": 8, "num_stages": 3}
+TILES = {"ROWS": 128, "TOKENS": BLOCK, "num_warps": 8, "num_stages": 3}
 """How rows of logits and tokens are tiled where a law is made on the fly."""
 WIDEST_HELD = 512
 """Dimensions of embeddings that fit on the chip for all rows of a tile."""
@@ -260,7 +260,6 @@ def _launch(
         "ENTROPY": bonuses is not None,
         "COUNTED": job.items is not None,
         "FOLD": fold,
-        "PADDED": limit > vocab_size,
         "AGAIN": upstream is not None,
     }
     by_tiles = law is not None
@@ -280,7 +279,7 @@ def _launch(
         **_sizes("0", parts.uniform), **_sizes("1", *parts.dense[:1]), **_sizes("2", *parts.dense[1:]),
         **_sizes("3", law),
         LABELS=job.labels is not None, GRADIENT=gradient is not None and not by_tiles,
-        **(same if not by_tiles else same | {"AGAIN": False}),
+        PADDED=limit > vocab_size, **(same if not by_tiles else same | {"AGAIN": False}),
         **_tiling(vocab_size, len(parts.dense)),
     )  # fmt: skip
     if law is not None:
@@ -310,7 +309,7 @@ def _add_law(
     wide, narrow = two_powers(table.units.shape[1])
     exact = logits.dtype == torch.float32
     held = law.index.shape[1] == 1 and wide + narrow <= WIDEST_HELD and not exact
-    units, offsets = table.singles if exact else table.halves
+    made = table.singles if exact else table.halves
     groups = triton.cdiv(count, TILES["ROWS"])
     share = min(triton.cdiv(vocab_size, TILES["TOKENS"]), max(1, 1056 // groups))
     partial = torch.empty(share, count, dtype=torch.float32, device=logits.device)
@@ -328,11 +327,11 @@ def _add_law(
         values, 0 if values is None else values.stride(0),
         *((None, None) if dense is None else (dense.index.contiguous(), dense.weights.contiguous())),
         *background[:-1],
-        units, table.known, offsets, table.counts, 1 / table.tau, table.beta,
+        made.units, table.known, made.whole, made.offsets, table.counts, 1 / table.tau, table.beta,
         law.index.contiguous(), law.weights.contiguous(),
         J=law.index.shape[1], J0=0 if parts.uniform is None else parts.uniform.index.shape[1],
         J2=0 if dense is None else dense.index.shape[1], FREQUENCY=frequency, GRADIENT=gradient is not None,
-        WIDE=wide, NARROW=narrow, HELD=held, DEPTH=32, PRECISION="tf32x3", **same, **TILES, PARTS=share,
+        WIDE=wide, NARROW=narrow, HELD=held, DEPTH=32, EXACT=exact, PRECISION="tf32x3", **same, **TILES, PARTS=share,
     )  # fmt: skip
     if upstream is None:
         smoothed -= partial.sum(0)

@@ -1,0 +1,83 @@
+"""How many kernels `propose` launches: in a CUDA graph each costs about two microseconds, a loss about a hundred."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import pytest
+import torch
+
+import seqsmooth as ss
+from oracles.launches import counted
+from seqsmooth.ops import checks
+from seqsmooth.smoothing.sequence_law import SequenceLaw
+
+V = 40
+SPECIALS = ss.Specials(0, 1, 2, 3)
+GENERATOR = torch.Generator().manual_seed(0)
+TARGETS = torch.randint(4, V, (4, 6), generator=GENERATOR)
+REFERENCES = torch.randint(4, V, (4, 3, 6), generator=GENERATOR)
+VECTORS = torch.randn(V, 3, generator=GENERATOR)
+
+FREQUENCIES = ss.rewards.DocumentFrequencies.build(REFERENCES.tolist())
+
+SAMPLED = ["rand.generator", "sample_kernel"]
+CELLS: dict[str, tuple[Callable[[], SequenceLaw | None], bool, list[str], int]] = {
+    # The law, whether a `Similarity` goes with it, the launches there must be, and how many more there may be: the
+    # shares of a token law (`mul`), the scores of a constant reward.
+    "truth": (lambda: None, False, ["target_kernel"], 0),
+    "tok": (lambda: None, True, ["target_kernel"], 2),
+    "exact vocab": (lambda: ss.Hamming(0.3), False, ["target_kernel"], 0),
+    "exact batch": (lambda: ss.Hamming(0.3, pool="batch"), False, ["paired_kernel", "target_kernel"], 0),
+    "exact refs": (lambda: ss.Hamming(0.3, pool="refs"), False, ["paired_kernel", "target_kernel"], 0),
+    "sampled vocab": (lambda: ss.Hamming(0.3, samples=5), False, SAMPLED, 0),
+    "sampled batch": (lambda: ss.Hamming(0.3, pool="batch", samples=5), False, ["paired_kernel", *SAMPLED], 0),
+    "sampled refs": (lambda: ss.Hamming(0.3, pool="refs", samples=5), False, ["paired_kernel", *SAMPLED], 0),
+    "sampled tok-seq": (lambda: ss.Hamming(0.3, pool="refs", samples=5), True, ["paired_kernel", *SAMPLED], 2),
+    "rewarded": (
+        lambda: ss.Rewarded(ss.rewards.Constant(), ss.Hamming(0.3, pool="refs"), 0.5, 5),
+        False,
+        ["paired_kernel", *SAMPLED, "_compact", "_compact", "importance_kernel"],
+        1,
+    ),
+    "cider": (
+        lambda: ss.Rewarded(ss.rewards.Cider(FREQUENCIES), ss.Hamming(0.3, pool="refs"), 0.5, 5),
+        False,
+        ["paired_kernel", *SAMPLED, "_compact", "_compact", "_cider", "importance_kernel"],
+        0,
+    ),
+}
+
+
+@pytest.fixture
+def as_on_a_gpu(kernels: torch.device, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Kernels, and no look at values."""
+    if kernels.type == "cuda":
+        pytest.skip("counted in the interpreter")
+    monkeypatch.setattr(checks, "visible", lambda value: False)
+
+
+@pytest.mark.parametrize("name", CELLS)
+def test_launches_of_a_proposal(name: str, as_on_a_gpu: None) -> None:
+    law, similar, expected, more = CELLS[name]
+    token = ss.Similarity(VECTORS, 0.3, alpha=0.5) if similar else None
+    objective = ss.Objective(law(), token, specials=SPECIALS, vocab_size=V)
+    with counted() as names:
+        objective.propose(TARGETS, references=REFERENCES)
+    assert [name for name in names if name in expected] == expected
+    assert len(names) <= len(expected) + more, names
+
+
+def test_launches_are_counted(as_on_a_gpu: None) -> None:
+    with counted() as names:
+        views = torch.empty(2, 3).t().unsqueeze(0).expand(4, 3, 2)
+        assert names == []
+        views.add(1)
+    assert names == ["add.Tensor"]
+
+
+def test_decoder_inputs_are_there_already(as_on_a_gpu: None) -> None:
+    candidates = ss.Objective(ss.Hamming(0.3, samples=5), specials=SPECIALS, vocab_size=V).propose(TARGETS)
+    with counted() as names:
+        assert candidates.inputs.shape == (4, 1, 6)
+    assert names == []

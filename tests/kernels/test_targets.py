@@ -1,0 +1,314 @@
+"""Kernels that make targets, against plain torch on the same uniform numbers: the same tokens, one by one."""
+
+from __future__ import annotations
+
+import dataclasses
+import math
+
+import pytest
+import torch
+from torch import Tensor
+
+import seqsmooth as ss
+from seqsmooth.ops.dispatch import VARIABLE
+from seqsmooth.smoothing.records import Candidates, Draws, Truth
+
+V = 23
+WORDS = ss.Specials(0, 1, 2, 3)
+SPECIALS = {
+    "none": ss.Specials(),
+    "all": WORDS,
+    "pad last": ss.Specials(pad=V - 1, bos=4, eos=0, unk=11),
+    "nothing frozen": ss.Specials(0, 1, 2, 3, frozen=()),
+    "all frozen": ss.Specials(0, 1, 2, 3, frozen=("bos", "eos", "unk", "pad")),
+    "some drawn": ss.Specials(0, 1, 2, 3, undrawn=("bos",)),
+    "all drawn": ss.Specials(0, 1, 2, 3, undrawn=()),
+    "two names": ss.Specials(pad=0, bos=2, eos=2),
+}
+SHAPES = [(1, 1, 1), (3, 5, 2), (2, 17, 5), (5, 4, 40)]  # B, T, L
+
+
+def seeded(device: torch.device, seed: int = 0) -> torch.Generator:
+    return torch.Generator(device).manual_seed(seed)
+
+
+def sentences(batch: int, steps: int, specials: ss.Specials, device: torch.device, size: int = V) -> Tensor:
+    """Targets of all lengths, the last of none, with specials inside."""
+    generator = torch.Generator().manual_seed(batch * 100 + steps)
+    tokens = torch.randint(size, (batch, steps), generator=generator)
+    lengths = torch.arange(batch).flip(0).minimum(torch.tensor(steps)) if batch > 1 else torch.tensor([steps])
+    lengths = torch.where(torch.arange(batch) == 0, steps, lengths)
+    end = specials.filler if specials.pad is not None else -100
+    return torch.where(torch.arange(steps) < lengths.unsqueeze(1), tokens, end).to(device)
+
+
+def listed(batch: int, device: torch.device, size: int = V) -> Tensor:
+    """References, some absent and one item with none at all."""
+    generator = torch.Generator().manual_seed(batch)
+    tokens = torch.randint(size, (batch, 3, 6), generator=generator)
+    tokens[:, 2, 1:] = -1
+    tokens[-1] = -1
+    if batch > 1:
+        tokens[0] = 5  # a pool of one token
+    return tokens.to(device)
+
+
+def both(monkeypatch: pytest.MonkeyPatch, make) -> tuple:  # type: ignore[no-untyped-def]
+    results = []
+    for path in ("triton", "torch"):
+        monkeypatch.setenv(VARIABLE, path)
+        results.append(make())
+    return tuple(results)
+
+
+def assert_same(ours: Candidates, plain: Candidates) -> None:
+    """All that training reads: ids one by one, weights of single precision."""
+    for name in ("sequences", "mask", "labels", "count", *(["inputs"] if plain.bos is not None else [])):
+        assert torch.equal(getattr(ours, name), getattr(plain, name)), name
+    for name in ("weights", "ess"):
+        torch.testing.assert_close(getattr(ours, name).double(), getattr(plain, name).double(), rtol=1e-6, atol=1e-6)
+    assert torch.equal(ours.target.ids, plain.target.ids)
+    kept = plain.target.ids != -100
+    torch.testing.assert_close(
+        ours.target.weights.double()[kept], plain.target.weights.double()[kept], rtol=1e-6, atol=1e-7
+    )
+    assert len(ours.target.rows) == len(plain.target.rows)
+    for row, other in zip(ours.target.rows, plain.target.rows, strict=True):
+        assert torch.equal(row.index, other.index)
+    torch.testing.assert_close(ours.target.dense(V).double(), plain.target.dense(V).double(), rtol=1e-5, atol=1e-7)
+
+
+def pool_of(name: str, batch: int, device: torch.device) -> object:
+    if name == "ids":
+        return torch.tensor([9, 3, 3, -1, 20, 4], device=device)
+    if name == "ids each":
+        return torch.randint(-1, V, (batch, 7), generator=torch.Generator().manual_seed(3)).to(device)
+    return name
+
+
+@pytest.mark.parametrize("specials", SPECIALS)
+def test_the_truth(specials: str, kernels: torch.device, monkeypatch: pytest.MonkeyPatch) -> None:
+    objective = ss.Objective(specials=SPECIALS[specials], vocab_size=V).to(kernels)
+    for batch, steps, _ in SHAPES:
+        targets = sentences(batch, steps, SPECIALS[specials], kernels)
+        assert_same(*both(monkeypatch, lambda targets=targets: objective.propose(targets)))
+
+
+@pytest.mark.parametrize("strength", [{"tau": 0.3}, {"rate": 0.4}, {"rate": 1.0}, {"tau": 1e-320}, {"tau": math.inf}])
+@pytest.mark.parametrize("pool", ["vocab", "batch", "refs", "ids", "ids each"])
+@pytest.mark.parametrize("samples", [None, 4])
+def test_hamming(
+    samples: int | None,
+    pool: str,
+    strength: dict[str, float],
+    kernels: torch.device,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    for batch, steps in ((1, 1), (4, 6)):
+        law = ss.Hamming(**strength, pool=pool_of(pool, batch, kernels), alpha=0.7, samples=samples)
+        objective = ss.Objective(law, specials=WORDS, vocab_size=V).to(kernels)
+        targets, references = sentences(batch, steps, WORDS, kernels), listed(batch, kernels)
+        assert_same(
+            *both(
+                monkeypatch,
+                lambda: objective.propose(targets, references=references, generator=seeded(kernels)),  # noqa: B023
+            )
+        )
+
+
+@pytest.mark.parametrize("specials", SPECIALS)
+@pytest.mark.parametrize("pool", ["vocab", "batch", "refs"])
+def test_hamming_leaves_specials_alone(
+    pool: str, specials: str, kernels: torch.device, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    targets, references = sentences(4, 6, SPECIALS[specials], kernels), listed(4, kernels)
+    for samples in (None, 6):
+        law = ss.Hamming(rate=0.8, pool=pool, samples=samples)
+        objective = ss.Objective(law, specials=SPECIALS[specials], vocab_size=V).to(kernels)
+        assert_same(
+            *both(
+                monkeypatch,
+                lambda: objective.propose(targets, references=references, generator=seeded(kernels)),  # noqa: B023
+            )
+        )
+
+
+@pytest.mark.parametrize("shape", SHAPES)
+@pytest.mark.parametrize("pool", ["vocab", "batch", "refs"])
+def test_draws(pool: str, shape: tuple[int, int, int], kernels: torch.device, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The tokens and their probability, from a truth with a mask of its own."""
+    batch, steps, count = shape
+    targets = sentences(batch, steps, WORDS, kernels)
+    mask = (targets != 0) & (torch.arange(steps, device=kernels) != 2)
+    law = ss.Hamming(0.35, pool=pool)
+
+    def draw() -> Draws:
+        truth = Truth(targets, mask, listed(batch, kernels), WORDS, V)
+        return law.draw(truth, count, seeded(kernels, 1))
+
+    ours, plain = both(monkeypatch, draw)
+    assert ours.tokens.shape == (batch, count, steps)
+    assert torch.equal(ours.tokens, plain.tokens)
+    assert torch.equal(ours.mask, plain.mask)
+    torch.testing.assert_close(ours.log_prob, plain.log_prob, rtol=0, atol=1e-12)
+    assert steps == 1 or bool((ours.tokens != torch.where(mask, targets, 0).unsqueeze(1)).any())
+
+
+def test_a_vocabulary_of_specials(kernels: torch.device, monkeypatch: pytest.MonkeyPatch) -> None:
+    """No token may be drawn, or one."""
+    for size in (4, 5):
+        targets = torch.tensor([[3, 2, 0]], device=kernels)
+        objective = ss.Objective(ss.Hamming(rate=1.0, samples=3), specials=WORDS, vocab_size=size).to(kernels)
+        drawn = [
+            candidates.target.ids
+            for candidates in both(monkeypatch, lambda: objective.propose(targets, generator=seeded(kernels)))  # noqa: B023
+        ]
+        assert torch.equal(*drawn)
+        assert drawn[0][0, 0, :, 1].tolist() == [3 if size == 4 else 4, 2, -100]
+
+
+@pytest.mark.parametrize("samples", [None, 3])
+@pytest.mark.parametrize("strength", [{"tau": 0.9}, {"rate": 0.6}])
+def test_pools_without_another_token(
+    strength: dict[str, float], samples: int | None, kernels: torch.device, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A pool of the token itself, and one of nothing: all mass stays."""
+    targets = torch.tensor([[5, 6], [5, 7]], device=kernels)
+    references = torch.tensor([[[5]], [[-1]]], device=kernels)
+    law = ss.Hamming(**strength, pool="refs", samples=samples)
+    objective = ss.Objective(law, specials=WORDS, vocab_size=V).to(kernels)
+    ours, plain = both(
+        monkeypatch, lambda: objective.propose(targets, references=references, generator=seeded(kernels))
+    )
+    assert_same(ours, plain)
+    for b, t in ((0, 0), (1, 0), (1, 1)):
+        assert float(ours.target.dense(V)[b, 0, t, targets[b, t]]) == pytest.approx(1, abs=1e-6)
+
+
+def test_targets_and_references_of_any_stride(kernels: torch.device, monkeypatch: pytest.MonkeyPatch) -> None:
+    targets = sentences(4, 6, WORDS, kernels)
+    spread = torch.stack([targets, targets.flip(0)], -1)[..., 0]
+    references = listed(4, kernels).transpose(1, 2).contiguous().transpose(1, 2)
+    assert not spread.is_contiguous()
+    assert not references.is_contiguous()
+    for pool in ("vocab", "batch", "refs"):
+        objective = ss.Objective(ss.Hamming(0.4, pool=pool, samples=2), specials=WORDS, vocab_size=V).to(kernels)
+        monkeypatch.setenv(VARIABLE, "triton")
+        assert_same(
+            objective.propose(spread, references=references, generator=seeded(kernels)),
+            objective.propose(targets, references=references.contiguous(), generator=seeded(kernels)),
+        )
+
+
+@pytest.mark.parametrize("token", ["uniform", "similarity", "sampled", "teacher"])
+def test_any_token_law_goes_with_them(token: str, kernels: torch.device, monkeypatch: pytest.MonkeyPatch) -> None:
+    vectors = torch.randn(V, 3, generator=torch.Generator().manual_seed(1))
+    law = {
+        "uniform": lambda: ss.Uniform(0.2),
+        "similarity": lambda: ss.Similarity(vectors, 0.4, alpha=0.5),
+        "sampled": lambda: ss.Similarity(vectors, 0.4, alpha=0.5, mode="sampled", k=3),
+        "teacher": lambda: ss.Teacher(torch.randint(V, (4, 6, 2)), torch.full((4, 6, 2), -1.5), tail="uniform"),
+    }[token]()
+    targets, references = sentences(4, 6, WORDS, kernels), listed(4, kernels)
+    for sequence in (None, ss.Hamming(0.4, pool="refs"), ss.Hamming(0.4, samples=2)):
+        objective = ss.Objective(sequence, law, specials=WORDS, vocab_size=V).to(kernels)
+        assert_same(
+            *both(
+                monkeypatch,
+                lambda: objective.propose(targets, references=references, generator=seeded(kernels)),  # noqa: B023
+            )
+        )
+
+
+@pytest.mark.parametrize("integrate", [True, False])
+def test_not_lazy(integrate: bool, kernels: torch.device, monkeypatch: pytest.MonkeyPatch) -> None:
+    law = ss.Hamming(0.4, pool="refs", samples=3, integrate=integrate)
+    objective = ss.Objective(law, lazy=False, specials=WORDS, vocab_size=V).to(kernels)
+    targets = sentences(4, 6, WORDS, kernels).sort(-1, descending=True).values  # no padding before a token
+    assert_same(
+        *both(
+            monkeypatch,
+            lambda: objective.propose(targets, references=listed(4, kernels), generator=seeded(kernels)),
+        )
+    )
+
+
+@pytest.mark.parametrize("scale", [1.0, 1e-320, math.inf])
+@pytest.mark.parametrize("kind", ["tilted", "literal", "batch"])
+@pytest.mark.parametrize("shape", [(1, 1, 2), (4, 6, 3), (9, 3, 33)])
+def test_importance_weights(
+    shape: tuple[int, int, int], kind: str, scale: float, kernels: torch.device, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    batch, steps, count = shape
+    scores = torch.randn(batch, count, generator=torch.Generator().manual_seed(4), dtype=torch.float64).to(kernels)
+    targets = sentences(batch, steps, WORDS, kernels)
+    law = ss.Rewarded(
+        lambda candidates, references: scores, ss.Hamming(0.4), scale, count, 0.6, weights=kind, against="target"
+    )
+    objective = ss.Objective(law, specials=WORDS, vocab_size=V).to(kernels)
+    assert_same(*both(monkeypatch, lambda: objective.propose(targets, generator=seeded(kernels))))
+
+
+@pytest.mark.parametrize("kind", ["tilted", "batch"])
+def test_importance_weights_of_nothing(kind: str, kernels: torch.device, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A batch of padding: no item has a position."""
+    law = ss.Rewarded(ss.rewards.Constant(), ss.Hamming(0.4), 1.0, 2, weights=kind, against="target")
+    objective = ss.Objective(law, specials=WORDS, vocab_size=V).to(kernels)
+    targets = torch.zeros(3, 2, dtype=torch.long, device=kernels)
+    ours, plain = both(monkeypatch, lambda: objective.propose(targets, generator=seeded(kernels)))
+    assert torch.equal(ours.target.ids, plain.target.ids)
+    assert ours.target.weights.isfinite().all()
+    assert float(ours.ess) == float(plain.ess)
+
+
+@pytest.mark.parametrize("dtype", [torch.float16, torch.bfloat16, torch.float32, torch.int64])
+def test_scores_of_any_type(dtype: torch.dtype, kernels: torch.device, monkeypatch: pytest.MonkeyPatch) -> None:
+    scores = torch.tensor([[1, 2, 4], [3, 0, 1]], device=kernels).to(dtype)
+    law = ss.Rewarded(lambda candidates, references: scores, ss.Hamming(0.4), 0.9, 3, against="target")
+    objective = ss.Objective(law, specials=WORDS, vocab_size=V).to(kernels)
+    targets = sentences(2, 3, WORDS, kernels)
+    assert_same(*both(monkeypatch, lambda: objective.propose(targets, generator=seeded(kernels))))
+
+
+def test_targets_of_another_integer_type(kernels: torch.device) -> None:
+    objective = ss.Objective(ss.Hamming(0.4, samples=2), specials=WORDS, vocab_size=V).to(kernels)
+    targets = sentences(2, 3, WORDS, kernels)
+    assert_same(*(objective.propose(given, generator=seeded(kernels)) for given in (targets.int(), targets)))
+
+
+def test_no_position_at_all(kernels: torch.device) -> None:
+    """Nothing to launch a kernel for."""
+    for shape in ((0, 3), (2, 0)):
+        objective = ss.Objective(ss.Hamming(0.4, samples=2), specials=WORDS, vocab_size=V).to(kernels)
+        candidates = objective.propose(torch.zeros(shape, dtype=torch.long, device=kernels))
+        assert candidates.target.ids.shape == (shape[0], 1, shape[1], 3)
+        assert int(candidates.count) == 0
+
+
+def test_candidates_are_records(kernels: torch.device) -> None:
+    """No two of the outputs share memory that a step may write to, but for the target's own labels."""
+    objective = ss.Objective(ss.Hamming(0.4, samples=2), specials=WORDS, vocab_size=V).to(kernels)
+    candidates = objective.propose(sentences(2, 3, WORDS, kernels))
+    held = [value for value in dataclasses.asdict(candidates).values() if isinstance(value, Tensor)]
+    assert len({value.untyped_storage().data_ptr() for value in held}) == len(held)
+
+
+@pytest.mark.skipif(not torch.cuda.is_available(), reason="no CUDA device")
+@pytest.mark.parametrize("own", [True, False])
+def test_a_captured_generator_goes_on(own: bool) -> None:
+    """New samples at each replay, from torch's generator or from one that the graph was told of."""
+    device = torch.device("cuda")
+    objective = ss.Objective(ss.Hamming(0.4, pool="refs", samples=4), specials=WORDS, vocab_size=V).to(device)
+    targets, references = sentences(4, 6, WORDS, device), listed(4, device)
+    generator = seeded(device) if own else None
+    objective.propose(targets, references=references)
+    graph = torch.cuda.CUDAGraph()
+    if generator is not None:
+        graph.register_generator_state(generator)
+    with torch.cuda.graph(graph):
+        candidates = objective.propose(targets, references=references, generator=generator)
+    seen = set()
+    for _ in range(4):
+        graph.replay()
+        seen.add(tuple(candidates.target.ids.flatten().tolist()))
+    assert len(seen) == 4
