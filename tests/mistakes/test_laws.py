@@ -418,7 +418,11 @@ SIMILARITY: Cases = {
         lambda: similarity(missing=torch.zeros(V)),
         r"`missing` must be a mask \(torch\.bool\) when it is a tensor, but is torch\.float32",
     ),
-    "stored a word": (lambda: similarity(stored="yes"), r"`stored` must be True or False, but is 'yes'"),
+    "stored a word": (lambda: similarity(stored="yes"), r"`stored` must be True, False or torch.float16, but is 'yes'"),
+    "half a list": (
+        lambda: similarity(stored=torch.float16, mode="top-k", k=2),
+        r"`stored` must be True or False with mode='top-k', but is torch.float16",
+    ),
     "rows of a list": (lambda: similarity().rows([1]), r"`tokens` must be a torch\.Tensor, but is a list"),
     "rows of floats": (
         lambda: similarity().rows(torch.ones(1)),

@@ -87,11 +87,12 @@ class Vocabulary:
         size = self.shape.vocab
 
         def similarity(*, stored: bool) -> ss.Similarity:
-            return ss.Similarity(self.vectors, TOKEN_TAU, alpha=TOKEN_ALPHA, stored=stored)
+            kept = torch.float16 if stored else False
+            return ss.Similarity(self.vectors, TOKEN_TAU, alpha=TOKEN_ALPHA, stored=kept)
 
         def sparse(mode: str, k: int) -> ss.Objective:
             k = min(k, size)
-            law = ss.Similarity(self.vectors, TOKEN_TAU, alpha=TOKEN_ALPHA, mode=mode, k=k, stored=self.stored)  # type: ignore[arg-type]
+            law = ss.Similarity(self.vectors, TOKEN_TAU, alpha=TOKEN_ALPHA, mode=mode, k=k)  # type: ignore[arg-type]
             return ss.Objective(token=law)
 
         def hamming(pool: str, samples: int | None = None) -> ss.Objective:
@@ -99,7 +100,8 @@ class Vocabulary:
             return ss.Objective(law, vocab_size=size).to(self.vectors.device)
 
         def both(samples: int) -> ss.Objective:
-            return ss.Objective(ss.Hamming(rate=RATE, samples=samples), similarity(stored=self.stored))
+            law = ss.Hamming(rate=RATE, pool="refs", samples=samples)
+            return ss.Objective(law, similarity(stored=self.stored))
 
         makers: dict[str, tuple[Callable[[], ss.Objective], Callable[[Words], Tensor] | None]] = {
             "MLE": (ss.mle, self.one_hot),

@@ -129,7 +129,7 @@ def make_objective(name: ObjectiveName, size: Size, source: torch.Generator, dev
     token = None
     if name.startswith("tok"):
         vectors = torch.randn(size.vocabulary, size.vectors, generator=source).to(device)
-        token = Similarity(vectors, tau=0.18, alpha=0.7, stored=True)
+        token = Similarity(vectors, tau=0.18, alpha=0.7, stored=torch.float16)
     return Objective(sequence, token, specials=SPECIALS, vocab_size=size.vocabulary).to(device)
 
 

@@ -80,6 +80,16 @@ def one_row_dot(
     return torch.where(share == 0, 0, share * dot)
 
 
+def padded(columns: int) -> int:
+    """Columns with which every row of a matrix starts where wide loads can: at a multiple of 32 bytes or more."""
+    return -(-columns // 16) * 16
+
+
+def padded_rows(rows: int, columns: int, dtype: torch.dtype, device: torch.device) -> Tensor:
+    """A matrix with columns of padding, zero as all of it is."""
+    return torch.zeros(rows, padded(columns), dtype=dtype, device=device)
+
+
 @dataclass(frozen=True, eq=False)
 class DenseTable:
     """Rows stored in full."""
@@ -107,7 +117,12 @@ class DenseTable:
         """Weighted sums of rows; `embedding_bag` does it without an (N, J, V) intermediate."""
         if index.shape[1] == 0 or self.values.dtype in (torch.float16, torch.bfloat16):
             return (widen(self.values[index]) * weights.unsqueeze(-1)).sum(1)
-        return F.embedding_bag(index, self.values, mode="sum", per_sample_weights=weights.to(self.values.dtype))
+        values, width = self.values, padded(self.vocab_size)
+        whole = values.storage_offset() == 0 and values.untyped_storage().nbytes() >= 4 * self.size * width
+        if values.stride() == (width, 1) and whole:  # a view is copied by `embedding_bag`; with its padding it is none
+            values = values.as_strided((self.size, width), (width, 1))
+        bags = F.embedding_bag(index, values, mode="sum", per_sample_weights=weights.to(values.dtype))
+        return bags[:, : self.vocab_size]
 
     def mass(self, index: Tensor) -> Tensor:
         """Row sums."""

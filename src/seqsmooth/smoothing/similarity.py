@@ -13,7 +13,7 @@ from seqsmooth.ops.precision import widen
 from seqsmooth.ops.sampling import categorical
 from seqsmooth.ops.similarity import ROW_ELEMENTS, SimilarityTable
 from seqsmooth.ops.soft_target import Rows, SoftTarget
-from seqsmooth.ops.tables import DenseTable, SparseTable, Table, UniformTable
+from seqsmooth.ops.tables import DenseTable, SparseTable, Table, UniformTable, padded_rows
 from seqsmooth.smoothing.law import checksum
 from seqsmooth.smoothing.token_law import TokenLaw
 from seqsmooth.smoothing.uniform import thinned
@@ -45,7 +45,8 @@ class Similarity(TokenLaw):
             largest entries of each row, and `dropped` says what that loses.
         k: tokens a row, for "sampled" and "top-k".
         tail: "renormalise" or "zero", what "top-k" does about the mass it drops.
-        stored: keep the V x V table; by default up to 20,000 tokens.
+        stored: keep the V x V table; by default up to 20,000 tokens. `torch.float16` keeps it in half the memory, read
+            in half the time, each entry off by 0.05 % or, if it is small, by 3e-8.
 
     Examples:
         >>> law = Similarity(torch.eye(2), tau=1.0)
@@ -73,7 +74,7 @@ class Similarity(TokenLaw):
         mode: Mode = "dense",
         k: int | None = None,
         tail: Literal["renormalise", "zero"] = "renormalise",
-        stored: bool | None = None,
+        stored: bool | torch.dtype | None = None,
     ) -> None:
         super().__init__(alpha)
         checks.floats("embeddings", embeddings)
@@ -92,8 +93,9 @@ class Similarity(TokenLaw):
         self.mode: Mode = mode
         self.k = k
         self.tail: Literal["renormalise", "zero"] = tail
-        if stored is not None:
-            checks.flag("stored", stored)
+        known_choice = stored is None or isinstance(stored, bool) or stored == torch.float16
+        checks.must(known_choice, "stored", "True, False or torch.float16", repr(stored))
+        checks.must(stored != torch.float16 or mode == "dense", "stored", f"True or False with mode={mode!r}", stored)
         self.stored = stored
         units, known = _unit_rows(embeddings.detach(), missing)
         self.register_buffer("units", units, persistent=False)
@@ -183,6 +185,8 @@ class Similarity(TokenLaw):
         held = (self.units, self.known) if self.counts is None else (self.units, self.known, self.counts)
         chosen: dict[str, object] = {"V": self.vocab_size, "D": self.units.shape[1], "crc": checksum(*held)}
         chosen["tau"] = self.tau
+        if self.stored == torch.float16:
+            chosen["stored"] = "float16"
         if self.beta > 0:
             chosen["beta"] = self.beta
         if self.k is not None:
@@ -220,7 +224,7 @@ class Similarity(TokenLaw):
             return SparseTable(self.neighbours, self.table, self.vocab_size)
         if self.table is not None:
             assert self.masses is not None
-            return DenseTable(self.table, self.masses)
+            return DenseTable(self.table[:, : self.vocab_size], self.masses)
         if self._computed is None or self._computed.units is not self.units:  # which moving to a device replaces
             self._computed = SimilarityTable(self.units, self.known, self.tau, self.beta, self.counts)
         return self._computed
@@ -240,8 +244,13 @@ class Similarity(TokenLaw):
         stored = self.vocab_size <= STORED_VOCABULARY if self.stored is None else self.stored
         if not stored:
             return None, None, None
-        table = torch.cat([computed.rows(part) for part in parts])
-        return table, None, table.sum(-1)
+        dtype = torch.float16 if stored == torch.float16 else self.units.dtype
+        table = padded_rows(self.vocab_size, self.vocab_size, dtype, self.units.device)
+        masses = torch.empty_like(table[:, 0], dtype=self.units.dtype)
+        for part in parts:
+            table[part, : self.vocab_size] = computed.rows(part).to(dtype)
+            masses[part] = table[part].to(masses.dtype).sum(-1)
+        return table, None, masses
 
     def token_chunks(self) -> list[Tensor]:
         """All tokens, a thousand at a time."""

@@ -14,7 +14,7 @@ from seqsmooth.ops.kernels import rows as row_kernels
 from seqsmooth.ops.kernels import similarity as similarity_kernels
 from seqsmooth.ops.similarity import BLOCK, SimilarityTable, two_powers
 from seqsmooth.ops.soft_target import Rows, SoftTarget
-from seqsmooth.ops.tables import DenseTable, SparseTable, UniformTable
+from seqsmooth.ops.tables import DenseTable, SparseTable, UniformTable, padded, padded_rows
 
 MOST_SLOTS = 128
 """Slots a row that are held at once; merging them compares each with each."""
@@ -156,7 +156,7 @@ def _chunked(
 ) -> tuple[tuple[Tensor, Tensor], tuple[Tensor | None, ...]]:
     """The losses, and the gradients that are wanted, chunk by chunk through one buffer of logits."""
     (count, _), vocab_size = hidden.shape, weight.shape[0]
-    width = _padded(vocab_size)
+    width = padded(vocab_size)
     most = chunk or max(1, CHUNK_BYTES // (width * hidden.element_size()))
     chunks = max(1, triton.cdiv(count, most))
     most = triton.cdiv(count, chunks)
@@ -379,7 +379,7 @@ def _dense(row: Rows, vocab_size: int) -> DenseTable:
         return row.table
     table = _listed(row)
     weights = table.weights.float()
-    values = weights.new_zeros(1, _padded(vocab_size))[:, :vocab_size]
+    values = padded_rows(1, vocab_size, weights.dtype, weights.device)[:, :vocab_size]
     return DenseTable(values.scatter_add_(1, table.ids, weights), weights.sum(-1))
 
 
@@ -412,15 +412,10 @@ def _power(size: int, least: int) -> int:
     return power
 
 
-def _padded(vocab_size: int) -> int:
-    """Columns of a buffer whose rows all start where wide loads can: at a multiple of 32 bytes, whatever the type."""
-    return -(-vocab_size // 16) * 16
-
-
 def _limit(values: Tensor) -> int:
     """Columns that may be read in every row: with those of padding, if there are any, loads are wide."""
     rows, columns = values.shape
-    limit = _padded(columns)
+    limit = padded(columns)
     last = values.storage_offset() + (rows - 1) * values.stride(0) + limit
     inside = values.stride(0) >= limit and last * values.element_size() <= values.untyped_storage().nbytes()
     return limit if inside else columns
