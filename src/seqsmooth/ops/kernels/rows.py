@@ -171,7 +171,8 @@ def rows(
         parts += used
     if J1 > 0:
         mass, used = _mass(masses_1, index_1, share_1, row, J1, S1, False)
-        distinct_1 = _merge(merged_1, numbers_1, index_1, share_1, row, J1, S1)
+        if J1 > 1:
+            distinct_1 = _merge(merged_1, numbers_1, index_1, share_1, row, J1, S1)
         c += mass
         parts += used
     if J2 > 0:
@@ -256,6 +257,12 @@ def rows(
         blocks = tl.cdiv(vocab_size, BLOCK)
         at = (blocks - 1) * BLOCK + columns  # backwards: what was read last is nearest
         raw = tl.load(logits + at, mask=at < limit, other=-float("inf"), eviction_policy="evict_first")
+        if J1 == 1:
+            number_1 = tl.load(index_1 + row)
+            share = tl.load(share_1 + row).to(tl.float32)
+            share = tl.where(number_1 >= 0, share, 0.0)
+            row_1 = table_1 + tl.maximum(number_1, 0) * stride_1
+            ahead = tl.load(row_1 + at, mask=at < limit_1, other=0.0)
         for block in range(0, blocks):
             at = (blocks - 1 - block) * BLOCK + columns
             distance = _widened(raw, bias, at, vocab_size, BIAS, PADDED) - base - lse
@@ -278,7 +285,10 @@ def rows(
                 evens += even
             if J1 + J2 > 0:
                 law = tl.zeros([BLOCK], tl.float32)
-                if J1 > 0:
+                if J1 == 1:
+                    law = share * ahead.to(tl.float32)
+                    ahead = tl.load(row_1 + after, mask=after >= 0, other=0.0)
+                elif J1 > 1:
                     law = _mixture(law, table_1, stride_1, limit_1, merged_1, numbers_1, distinct_1, row, at, J1)
                 if J2 > 0:
                     law = _mixture(law, table_2, stride_2, limit_2, merged_2, numbers_2, distinct_2, row, at, J2)
@@ -315,7 +325,9 @@ def rows(
         q = tl.sum(tl.where(same, weight[None, :], 0.0), 1)
         if J0 > 0:
             q += background(short, level, without_1, without_2, without_3, without_4, EXCLUDED)
-        if J1 > 0:
+        if J1 == 1:
+            q += share * tl.load(row_1 + token, mask=filled, other=0.0).to(tl.float32)
+        elif J1 > 1:
             q = _mixture(q, table_1, stride_1, limit_1, merged_1, numbers_1, distinct_1, row, token, J1)
         if J2 > 0:
             q = _mixture(q, table_2, stride_2, limit_2, merged_2, numbers_2, distinct_2, row, token, J2)

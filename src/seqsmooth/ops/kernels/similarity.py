@@ -110,7 +110,7 @@ def tiles(
         # Loaded first and used last, so that the products have it to hide behind.
         place = row[:, None] * stride + at[None, :]
         raw = tl.load(logits + place, mask=live[:, None] & (at < limit)[None, :], other=0.0)
-        plain = tl.load(whole + block) != 0
+        plain = tl.load(whole + first // 64) != 0
         them = tl.minimum(at, vocab_size - 1).to(tl.int64)
         if HELD:
             cosine = tl.dot(held, tl.trans(_vectors(units, dimension, 0, them, WIDE)))

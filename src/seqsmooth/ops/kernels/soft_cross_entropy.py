@@ -280,7 +280,7 @@ def _launch(
         **_sizes("3", law),
         LABELS=job.labels is not None, GRADIENT=gradient is not None and not by_tiles,
         PADDED=limit > vocab_size, **(same if not by_tiles else same | {"AGAIN": False}),
-        **_tiling(vocab_size, len(parts.dense)),
+        **_tiling(vocab_size, parts, gradient is not None and not by_tiles),
     )  # fmt: skip
     if law is not None:
         _add_law(law, parts, logits, gradient, bias, job, state, smoothed, sent, sent_stride, limit, background, same)
@@ -421,10 +421,10 @@ def _limit(values: Tensor) -> int:
     return limit if inside else columns
 
 
-def _tiling(vocab_size: int, tables: int) -> dict[str, int]:
-    """Blocks of columns, and threads, as measured; rows that are long are few at once, so that the cache holds them."""
-    if vocab_size > 65536:
-        return {"BLOCK": 16384, "num_warps": 16}
-    if vocab_size > 24576 and not tables:
+def _tiling(vocab_size: int, parts: _Parts, gradient: bool) -> dict[str, int]:
+    """Blocks of columns, and threads, as measured; long rows are few at once, so that the cache holds them."""
+    if vocab_size > 65536 and gradient:
+        return {"BLOCK": 8192 if parts.uniform else 16384, "num_warps": 16}
+    if vocab_size > 24576 and gradient and not parts.dense:
         return {"BLOCK": 4096, "num_warps": 4}
     return {"BLOCK": min(2048, _power(vocab_size, 16)), "num_warps": 4}
