@@ -92,11 +92,12 @@ def padded_rows(rows: int, columns: int, dtype: torch.dtype, device: torch.devic
 
 @dataclass(frozen=True, eq=False)
 class DenseTable:
-    """Rows stored in full."""
+    """Rows stored in full; they may have columns of padding, which are 0."""
 
-    values: Tensor  # (G, V)
+    values: Tensor  # (G, V), or (G, W) with W - V columns of padding
     masses: Tensor  # (G,)
     mixed: bool = False
+    columns: int | None = None  # V, where there is padding
 
     @classmethod
     def of(cls, values: Tensor) -> DenseTable:
@@ -106,7 +107,7 @@ class DenseTable:
     @property
     def vocab_size(self) -> int:
         """V."""
-        return self.values.shape[-1]
+        return self.values.shape[-1] if self.columns is None else self.columns
 
     @property
     def size(self) -> int:
@@ -116,13 +117,11 @@ class DenseTable:
     def combine(self, index: Tensor, weights: Tensor) -> Tensor:
         """Weighted sums of rows; `embedding_bag` does it without an (N, J, V) intermediate."""
         if index.shape[1] == 0 or self.values.dtype in (torch.float16, torch.bfloat16):
-            return (widen(self.values[index]) * weights.unsqueeze(-1)).sum(1)
-        values, width = self.values, padded(self.vocab_size)
-        whole = values.storage_offset() == 0 and values.untyped_storage().nbytes() >= 4 * self.size * width
-        if values.stride() == (width, 1) and whole:  # a view is copied by `embedding_bag`; with its padding it is none
-            values = values.as_strided((self.size, width), (width, 1))
-        bags = F.embedding_bag(index, values, mode="sum", per_sample_weights=weights.to(values.dtype))
-        return bags[:, : self.vocab_size]
+            sums = (widen(self.values[index]) * weights.unsqueeze(-1)).sum(1)
+        else:
+            weights = weights.to(self.values.dtype)
+            sums = F.embedding_bag(index, self.values, mode="sum", per_sample_weights=weights)
+        return sums[:, : self.vocab_size]
 
     def mass(self, index: Tensor) -> Tensor:
         """Row sums."""
@@ -131,7 +130,7 @@ class DenseTable:
     def dot(self, logits: Tensor, index: Tensor, weights: Tensor) -> Tensor:
         """Inner products; a table of one row needs no gather."""
         if self.size == 1:
-            return one_row_dot(self.values[0].to(logits.dtype), logits, weights)
+            return one_row_dot(self.values[0, : self.vocab_size].to(logits.dtype), logits, weights)
         return masked_dot(self.combine(index, weights).to(logits.dtype), logits)
 
 

@@ -187,7 +187,7 @@ def importance_weights(
     best = scores.amax(-1, keepdim=True)
     if kind == "batch" and scores.numel():
         best = best.masked_fill(~real.unsqueeze(-1), torch.finfo(best.dtype).min).amax()
-    logits = (scores - best) / tau
+    logits = (scores - best) / max(tau, torch.finfo(scores.dtype).tiny)  # whose inverse is a number too
     if draws.log_base is not None:
         logits = logits + draws.log_base
     if kind == "batch":

@@ -172,7 +172,11 @@ class Similarity(TokenLaw):
             unmixed = table.combine(everything, torch.ones_like(everything, dtype=table.weights.dtype))
         else:
             assert isinstance(table, (DenseTable, UniformTable))
-            unmixed = table.values if isinstance(table, DenseTable) else table.row(self.units).unsqueeze(0)
+            unmixed = (
+                table.values[:, : self.vocab_size]
+                if isinstance(table, DenseTable)
+                else table.row(self.units).unsqueeze(0)
+            )
             mixed = torch.zeros_like(unmixed, dtype=self.units.dtype)
             for tokens in self.token_chunks():
                 rows = own.combine(tokens.unsqueeze(-1), self.units.new_ones(len(tokens), 1))
@@ -224,7 +228,7 @@ class Similarity(TokenLaw):
             return SparseTable(self.neighbours, self.table, self.vocab_size)
         if self.table is not None:
             assert self.masses is not None
-            return DenseTable(self.table[:, : self.vocab_size], self.masses)
+            return DenseTable(self.table, self.masses, columns=self.vocab_size)
         if self._computed is None or self._computed.units is not self.units:  # which moving to a device replaces
             self._computed = SimilarityTable(self.units, self.known, self.tau, self.beta, self.counts)
         return self._computed

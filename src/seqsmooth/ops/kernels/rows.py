@@ -11,8 +11,11 @@ import triton
 import triton.language as tl
 
 LOG2_E: tl.constexpr = tl.constexpr(1.4426950408889634)
-FAR: tl.constexpr = tl.constexpr(60.0)
-"""A logit this far above the first block's greatest is the reference instead, or exp would overflow."""
+LN_2: tl.constexpr = tl.constexpr(0.6931471805599453)
+FAR: tl.constexpr = tl.constexpr(90.0)
+"""So far (in powers of 2) above the first block's greatest logit, another is the reference, or exp would overflow."""
+LOWEST: tl.constexpr = tl.constexpr(-1e38)
+"""Stands for ln 0, since 0 times it is 0."""
 
 
 @triton.jit
@@ -122,6 +125,16 @@ def _widened(raw, bias, at, vocab_size, BIAS: tl.constexpr, PADDED: tl.constexpr
 
 
 @triton.jit
+def _below(z, base, lse, EXACT: tl.constexpr):
+    """(z - base) log2(e) - lse. Half-precision logits are coarser than what the second rounding costs."""
+    if EXACT:
+        below = (z - base) * LOG2_E - lse
+    else:
+        below = z * LOG2_E - (base * LOG2_E + lse)
+    return below
+
+
+@triton.jit
 def rows(
     logits, stride, gradient, gradient_stride, bias, limit, vocab_size,
     smoothed, nll, state, count,  # (N,) twice, (4, N): lse - base, base, c, entropy
@@ -140,7 +153,8 @@ def rows(
     J0: tl.constexpr, S0: tl.constexpr, J1: tl.constexpr, S1: tl.constexpr,
     J2: tl.constexpr, S2: tl.constexpr, J3: tl.constexpr, S3: tl.constexpr, EXCLUDED: tl.constexpr,
     BIAS: tl.constexpr, LABELS: tl.constexpr, ENTROPY: tl.constexpr, GRADIENT: tl.constexpr,
-    COUNTED: tl.constexpr, FOLD: tl.constexpr, AGAIN: tl.constexpr, PADDED: tl.constexpr, BLOCK: tl.constexpr,
+    COUNTED: tl.constexpr, FOLD: tl.constexpr, AGAIN: tl.constexpr,
+    EXACT: tl.constexpr, PADDED: tl.constexpr, BLOCK: tl.constexpr,
 ):  # fmt: skip
     """One row, a block of columns at a time."""
     row = tl.program_id(0).to(tl.int64)
@@ -209,8 +223,8 @@ def rows(
             right += tl.load(bias + tl.where(named, label, 0)).to(tl.float32)
     tl.debug_barrier()  # the merged weights are there, and the gradient may overwrite the logits
 
-    # Sums are of exp(z - base), base the greatest of the first block, and each thread sums its own columns: so the loop
-    # has no barrier. Each block is loaded while the one before is worked on.
+    # Logarithms are to base 2 from here on, and of z - base, base the greatest of the first block. Each thread sums its
+    # own columns, so the loop has no barrier, and each block is loaded while the one before is worked on.
     raw = tl.load(logits + columns, mask=columns < limit, other=-float("inf"), eviction_policy="evict_last")
     base = tl.max(_widened(raw, bias, columns, vocab_size, BIAS, PADDED), 0)
     base = tl.where(base == -float("inf"), 0.0, base)
@@ -219,11 +233,11 @@ def rows(
     moments = tl.zeros([BLOCK], tl.float32)
     for start in range(0, vocab_size, BLOCK):
         at = start + columns
-        z = _widened(raw, bias, at, vocab_size, BIAS, PADDED) - base
+        z = _below(_widened(raw, bias, at, vocab_size, BIAS, PADDED), base, 0.0, EXACT)
         after = at + BLOCK
         raw = tl.load(logits + after, mask=after < limit, other=-float("inf"), eviction_policy="evict_last")
         tops = tl.maximum(tops, z)
-        grown = tl.exp2(z * LOG2_E)
+        grown = tl.exp2(z)
         sums += grown
         if ENTROPY:
             moments += tl.where(grown > 0, grown * z, 0.0)
@@ -234,23 +248,26 @@ def rows(
         for start in range(0, vocab_size, BLOCK):
             at = start + columns
             raw = tl.load(logits + at, mask=at < limit, other=-float("inf"))
-            z = _widened(raw, bias, at, vocab_size, BIAS, PADDED) - base
-            grown = tl.exp2((z - top) * LOG2_E)
+            z = _below(_widened(raw, bias, at, vocab_size, BIAS, PADDED), base, 0.0, EXACT)
+            grown = tl.exp2(z - top)
             sums += grown
             if ENTROPY:
                 moments += tl.where(grown > 0, grown * z, 0.0)
     else:
         top = 0.0
     total = tl.sum(sums, 0)
-    lse = top + tl.log(total)
+    lse = top + tl.log2(total)
     entropy = 0.0
     bonus = 0.0
     if ENTROPY:
         bonus = tl.load(bonuses + row * bonus_stride).to(tl.float32)
         entropy = lse - tl.sum(moments, 0) / total
 
-    # ln p of a token is its logit less base, less lse. The dense parts of q are read once, for loss and gradient.
-    value = -bonus * entropy - tl.sum(tl.where(weight != 0, weight * (chosen - base - lse), 0.0), 0)
+    # The dense parts of q are read once, for loss and gradient; both are scaled as the gradient is.
+    far = _below(chosen, base, lse, EXACT)
+    value = -bonus * entropy - tl.sum(tl.where(weight != 0, weight * far, 0.0), 0)
+    mass = scale * c
+    level *= scale
     if GRADIENT or (J0 + J1 + J2 > 0):
         evens = tl.zeros([BLOCK], tl.float32)
         dots = tl.zeros([BLOCK], tl.float32)
@@ -259,18 +276,18 @@ def rows(
         raw = tl.load(logits + at, mask=at < limit, other=-float("inf"), eviction_policy="evict_first")
         if J1 == 1:
             number_1 = tl.load(index_1 + row)
-            share = tl.load(share_1 + row).to(tl.float32)
+            share = scale * tl.load(share_1 + row).to(tl.float32)
             share = tl.where(number_1 >= 0, share, 0.0)
             row_1 = table_1 + tl.maximum(number_1, 0) * stride_1
             ahead = tl.load(row_1 + at, mask=at < limit_1, other=0.0)
         for block in range(0, blocks):
             at = (blocks - 1 - block) * BLOCK + columns
-            distance = _widened(raw, bias, at, vocab_size, BIAS, PADDED) - base - lse
+            z = _below(_widened(raw, bias, at, vocab_size, BIAS, PADDED), base, lse, EXACT)
             after = at - BLOCK
             raw = tl.load(logits + after, mask=after >= 0, other=0.0, eviction_policy="evict_first")
-            even = distance
             q = tl.zeros([BLOCK], tl.float32) + level
             if J0 > 0:
+                even = z
                 number = blocks - 1 - block
                 special = number == blocks - 1
                 if EXCLUDED > 0:
@@ -280,7 +297,7 @@ def rows(
                 if special:  # as few blocks are
                     ones = background(at, 1.0, without_1, without_2, without_3, without_4, EXCLUDED)
                     ones = tl.where(at < vocab_size, ones, 0.0)
-                    even = tl.where(ones > 0, distance, 0.0)
+                    even = tl.where(ones > 0, z, 0.0)
                     q = level * ones
                 evens += even
             if J1 + J2 > 0:
@@ -289,54 +306,59 @@ def rows(
                     law = share * ahead.to(tl.float32)
                     ahead = tl.load(row_1 + after, mask=after >= 0, other=0.0)
                 elif J1 > 1:
-                    law = _mixture(law, table_1, stride_1, limit_1, merged_1, numbers_1, distinct_1, row, at, J1)
+                    law = scale * _mixture(
+                        law, table_1, stride_1, limit_1, merged_1, numbers_1, distinct_1, row, at, J1
+                    )
                 if J2 > 0:
-                    law = _mixture(law, table_2, stride_2, limit_2, merged_2, numbers_2, distinct_2, row, at, J2)
-                dots += tl.where(law != 0, law * distance, 0.0)
+                    more = tl.zeros([BLOCK], tl.float32)
+                    more = _mixture(more, table_2, stride_2, limit_2, merged_2, numbers_2, distinct_2, row, at, J2)
+                    law += scale * more
+                dots += law * tl.maximum(z, LOWEST)
                 q += law
             if GRADIENT:
-                p = tl.exp2(distance * LOG2_E)
-                slope = c * p
+                p = tl.exp2(z)
+                slope = mass * p
                 if ENTROPY:
-                    slope += tl.where(p > 0, bonus * p * (distance + entropy), 0.0)
+                    slope += tl.where(p > 0, scale * bonus * LN_2 * p * (z + entropy), 0.0)
                 if J0 + J1 + J2 > 0:
                     slope -= q
                 tl.store(
-                    gradient + at, (scale * slope).to(gradient.dtype.element_ty), mask=at < limit,
-                    eviction_policy="evict_first",
+                    gradient + at, slope.to(gradient.dtype.element_ty), mask=at < limit, eviction_policy="evict_first"
                 )  # fmt: skip
         if J0 > 0:
-            value -= tl.where(level != 0, level * tl.sum(evens, 0), 0.0)
+            value -= tl.where(level != 0, level / scale * tl.sum(evens, 0), 0.0)
         if J1 + J2 > 0:
-            value -= tl.sum(dots, 0)
+            dot = tl.sum(dots, 0)
+            value -= tl.where(dot < LOWEST * 1e-20, -float("inf"), dot / scale)
     if not AGAIN:
-        tl.store(smoothed + row, value)
-        tl.store(nll + row, tl.where(named, lse - (right - base), 0.0))
-        tl.store(state + row, lse)
+        tl.store(smoothed + row, LN_2 * value)
+        tl.store(nll + row, tl.where(named, -LN_2 * _below(right, base, lse, EXACT), 0.0))
+        tl.store(state + row, LN_2 * lse)
         if J3 > 0:
             tl.store(state + count + row, base)
             tl.store(state + 2 * count + row, c)
-            tl.store(state + 3 * count + row, entropy)
+            tl.store(state + 3 * count + row, LN_2 * entropy)
     if GRADIENT and (K + LISTS > 0):
         # Every slot writes the whole gradient of its token, so that two slots of one token write the same.
         tl.debug_barrier()
         short = token.to(tl.int32)
         same = (short[:, None] == short[None, :]) & filled[None, :]
-        q = tl.sum(tl.where(same, weight[None, :], 0.0), 1)
+        q = scale * tl.sum(tl.where(same, weight[None, :], 0.0), 1)
         if J0 > 0:
             q += background(short, level, without_1, without_2, without_3, without_4, EXCLUDED)
         if J1 == 1:
             q += share * tl.load(row_1 + token, mask=filled, other=0.0).to(tl.float32)
         elif J1 > 1:
-            q = _mixture(q, table_1, stride_1, limit_1, merged_1, numbers_1, distinct_1, row, token, J1)
+            law = tl.zeros([SLOTS], tl.float32)
+            q += scale * _mixture(law, table_1, stride_1, limit_1, merged_1, numbers_1, distinct_1, row, token, J1)
         if J2 > 0:
-            q = _mixture(q, table_2, stride_2, limit_2, merged_2, numbers_2, distinct_2, row, token, J2)
-        distance = chosen - base - lse
-        p = tl.exp2(distance * LOG2_E)
-        slope = c * p - q
+            law = tl.zeros([SLOTS], tl.float32)
+            q += scale * _mixture(law, table_2, stride_2, limit_2, merged_2, numbers_2, distinct_2, row, token, J2)
+        p = tl.exp2(far)
+        slope = mass * p - q
         if ENTROPY:
-            slope += tl.where(p > 0, bonus * p * (distance + entropy), 0.0)
-        tl.store(gradient + token, (scale * slope).to(gradient.dtype.element_ty), mask=filled)
+            slope += tl.where(p > 0, scale * bonus * LN_2 * p * (far + entropy), 0.0)
+        tl.store(gradient + token, slope.to(gradient.dtype.element_ty), mask=filled)
 
 
 @triton.jit

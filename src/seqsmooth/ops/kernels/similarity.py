@@ -10,10 +10,7 @@ from __future__ import annotations
 import triton
 import triton.language as tl
 
-from seqsmooth.ops.kernels.rows import LOG2_E, background, share_of
-
-LOWEST: tl.constexpr = tl.constexpr(-1e38)
-"""Stands for ln 0, since 0 times it is 0."""
+from seqsmooth.ops.kernels.rows import LOG2_E, LOWEST, background, share_of
 
 
 @triton.jit

@@ -260,6 +260,7 @@ def _launch(
         "ENTROPY": bonuses is not None,
         "COUNTED": job.items is not None,
         "FOLD": fold,
+        "EXACT": logits.dtype == torch.float32,
         "AGAIN": upstream is not None,
     }
     by_tiles = law is not None
@@ -331,7 +332,7 @@ def _add_law(
         law.index.contiguous(), law.weights.contiguous(),
         J=law.index.shape[1], J0=0 if parts.uniform is None else parts.uniform.index.shape[1],
         J2=0 if dense is None else dense.index.shape[1], FREQUENCY=frequency, GRADIENT=gradient is not None,
-        WIDE=wide, NARROW=narrow, HELD=held, DEPTH=32, EXACT=exact, PRECISION="tf32x3", **same, **TILES, PARTS=share,
+        WIDE=wide, NARROW=narrow, HELD=held, DEPTH=32, PRECISION="tf32x3", **same, **TILES, PARTS=share,
     )  # fmt: skip
     if upstream is None:
         smoothed -= partial.sum(0)
@@ -379,8 +380,8 @@ def _dense(row: Rows, vocab_size: int) -> DenseTable:
         return row.table
     table = _listed(row)
     weights = table.weights.float()
-    values = padded_rows(1, vocab_size, weights.dtype, weights.device)[:, :vocab_size]
-    return DenseTable(values.scatter_add_(1, table.ids, weights), weights.sum(-1))
+    values = padded_rows(1, vocab_size, weights.dtype, weights.device)
+    return DenseTable(values.scatter_add_(1, table.ids, weights), weights.sum(-1), columns=vocab_size)
 
 
 def _table_arguments(dense: tuple[Rows, ...], number: int, vocab_size: int) -> tuple[Any, ...]:
@@ -390,7 +391,8 @@ def _table_arguments(dense: tuple[Rows, ...], number: int, vocab_size: int) -> t
     table = _dense(row, vocab_size)
     index, share = row.index.contiguous(), row.weights.contiguous()
     lists = torch.empty_like(index, dtype=torch.float32), torch.empty_like(index)
-    return table.values, table.values.stride(0), _limit(table.values), table.masses, index, share, *lists
+    limit = min(padded(vocab_size), table.values.shape[1])
+    return table.values, table.values.stride(0), limit, table.masses, index, share, *lists
 
 
 def _background_arguments(row: Rows | None) -> tuple[Any, ...]:
@@ -427,4 +429,6 @@ def _tiling(vocab_size: int, parts: _Parts, gradient: bool) -> dict[str, int]:
         return {"BLOCK": 8192 if parts.uniform else 16384, "num_warps": 16}
     if vocab_size > 24576 and gradient and not parts.dense:
         return {"BLOCK": 4096, "num_warps": 4}
+    if any(row.index.shape[1] > 1 for row in parts.dense):
+        return {"BLOCK": min(4096, _power(vocab_size, 16)), "num_warps": 8}
     return {"BLOCK": min(2048, _power(vocab_size, 16)), "num_warps": 4}
