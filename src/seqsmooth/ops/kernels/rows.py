@@ -127,11 +127,7 @@ def _widened(raw, bias, at, vocab_size, BIAS: tl.constexpr, PADDED: tl.constexpr
 @triton.jit
 def _below(z, base, lse, EXACT: tl.constexpr):
     """(z - base) log2(e) - lse. Half-precision logits are coarser than what the second rounding costs."""
-    if EXACT:
-        below = (z - base) * LOG2_E - lse
-    else:
-        below = z * LOG2_E - (base * LOG2_E + lse)
-    return below
+    return (z - base) * LOG2_E - lse if EXACT else z * LOG2_E - (base * LOG2_E + lse)
 
 
 @triton.jit
