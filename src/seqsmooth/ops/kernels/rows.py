@@ -83,18 +83,20 @@ def _merge(merged, numbers, index, share, row, J: tl.constexpr, SIZE: tl.constex
 
 
 @triton.jit
-def _mixture(total, table, stride, limit, merged, numbers, distinct, row, at, J: tl.constexpr):
-    """Add the weighted sum of the listed rows of a table at some columns."""
+def _mixture(table, stride, limit, merged, numbers, distinct, row, at, J: tl.constexpr, SIZE: tl.constexpr):
+    """The weighted sum of the listed rows of a table at some columns, 0 before the first and after the last."""
+    total = tl.zeros([SIZE], tl.float32)
+    inside = (at >= 0) & (at < limit)
     if J <= 8:
         for j in tl.static_range(J):  # unrolled, so that all rows are on their way at once
             listed = j < distinct
             weight = tl.load(merged + row * J + j, mask=listed, other=0.0)
             values = table + tl.load(numbers + row * J + j, mask=listed, other=0) * stride
-            total += weight * tl.load(values + at, mask=(at < limit) & listed, other=0.0).to(tl.float32)
+            total += weight * tl.load(values + at, mask=inside & listed, other=0.0).to(tl.float32)
     else:
         for j in range(distinct):
             values = table + tl.load(numbers + row * J + j) * stride
-            total += tl.load(merged + row * J + j) * tl.load(values + at, mask=at < limit, other=0.0).to(tl.float32)
+            total += tl.load(merged + row * J + j) * tl.load(values + at, mask=inside, other=0.0).to(tl.float32)
     return total
 
 
@@ -237,22 +239,25 @@ def rows(
         sums += grown
         if ENTROPY:
             moments += tl.where(grown > 0, grown * z, 0.0)
-    top = tl.max(tops, 0)
-    if top > FAR:
+    if tl.max(tops, 0) > FAR:  # then again, from the greatest of all
+        tops = tl.zeros([BLOCK], tl.float32) + base
+        for start in range(0, vocab_size, BLOCK):
+            at = start + columns
+            raw = tl.load(logits + at, mask=at < limit, other=-float("inf"))
+            tops = tl.maximum(tops, _widened(raw, bias, at, vocab_size, BIAS, PADDED))
+        base = tl.max(tops, 0)
         sums = tl.zeros([BLOCK], tl.float32)
         moments = tl.zeros([BLOCK], tl.float32)
         for start in range(0, vocab_size, BLOCK):
             at = start + columns
             raw = tl.load(logits + at, mask=at < limit, other=-float("inf"))
             z = _below(_widened(raw, bias, at, vocab_size, BIAS, PADDED), base, 0.0, EXACT)
-            grown = tl.exp2(z - top)
+            grown = tl.exp2(z)
             sums += grown
             if ENTROPY:
                 moments += tl.where(grown > 0, grown * z, 0.0)
-    else:
-        top = 0.0
     total = tl.sum(sums, 0)
-    lse = top + tl.log2(total)
+    lse = tl.log2(total)
     entropy = 0.0
     bonus = 0.0
     if ENTROPY:
@@ -276,6 +281,10 @@ def rows(
             share = tl.where(number_1 >= 0, share, 0.0)
             row_1 = table_1 + tl.maximum(number_1, 0) * stride_1
             ahead = tl.load(row_1 + at, mask=at < limit_1, other=0.0)
+        elif J1 > 1:
+            ahead = _mixture(table_1, stride_1, limit_1, merged_1, numbers_1, distinct_1, row, at, J1, BLOCK)
+        if J2 > 0:
+            ahead_2 = _mixture(table_2, stride_2, limit_2, merged_2, numbers_2, distinct_2, row, at, J2, BLOCK)
         for block in range(0, blocks):
             at = (blocks - 1 - block) * BLOCK + columns
             z = _below(_widened(raw, bias, at, vocab_size, BIAS, PADDED), base, lse, EXACT)
@@ -302,13 +311,13 @@ def rows(
                     law = share * ahead.to(tl.float32)
                     ahead = tl.load(row_1 + after, mask=after >= 0, other=0.0)
                 elif J1 > 1:
-                    law = scale * _mixture(
-                        law, table_1, stride_1, limit_1, merged_1, numbers_1, distinct_1, row, at, J1
-                    )
+                    law = scale * ahead
+                    ahead = _mixture(table_1, stride_1, limit_1, merged_1, numbers_1, distinct_1, row, after, J1, BLOCK)
                 if J2 > 0:
-                    more = tl.zeros([BLOCK], tl.float32)
-                    more = _mixture(more, table_2, stride_2, limit_2, merged_2, numbers_2, distinct_2, row, at, J2)
-                    law += scale * more
+                    law += scale * ahead_2
+                    ahead_2 = _mixture(
+                        table_2, stride_2, limit_2, merged_2, numbers_2, distinct_2, row, after, J2, BLOCK
+                    )  # fmt: skip
                 dots += law * tl.maximum(z, LOWEST)
                 q += law
             if GRADIENT:
@@ -345,11 +354,9 @@ def rows(
         if J1 == 1:
             q += share * tl.load(row_1 + token, mask=filled, other=0.0).to(tl.float32)
         elif J1 > 1:
-            law = tl.zeros([SLOTS], tl.float32)
-            q += scale * _mixture(law, table_1, stride_1, limit_1, merged_1, numbers_1, distinct_1, row, token, J1)
+            q += scale * _mixture(table_1, stride_1, limit_1, merged_1, numbers_1, distinct_1, row, token, J1, SLOTS)
         if J2 > 0:
-            law = tl.zeros([SLOTS], tl.float32)
-            q += scale * _mixture(law, table_2, stride_2, limit_2, merged_2, numbers_2, distinct_2, row, token, J2)
+            q += scale * _mixture(table_2, stride_2, limit_2, merged_2, numbers_2, distinct_2, row, token, J2, SLOTS)
         p = tl.exp2(far)
         slope = mass * p - q
         if ENTROPY:

@@ -430,5 +430,5 @@ def _tiling(vocab_size: int, parts: _Parts, gradient: bool) -> dict[str, int]:
     if vocab_size > 24576 and gradient and not parts.dense:
         return {"BLOCK": 4096, "num_warps": 4}
     if any(row.index.shape[1] > 1 for row in parts.dense):
-        return {"BLOCK": min(4096, _power(vocab_size, 16)), "num_warps": 8}
+        return {"BLOCK": min(1024, _power(vocab_size, 16)), "num_warps": 4}
     return {"BLOCK": min(2048, _power(vocab_size, 16)), "num_warps": 4}
