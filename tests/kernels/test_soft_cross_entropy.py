@@ -20,7 +20,8 @@ pytest.importorskip("triton")
 soft_cross_entropy = pytest.importorskip("seqsmooth.ops.kernels.soft_cross_entropy")
 SIZES = [1, 2, 3, 31, 64, 129] + ([9488, 22822, 30000, 128256] if torch.cuda.is_available() else [])
 KINDS = [
-    "labels", "slots", "uniform", "dense", "two-tables", "lists", "sets", "long-list", "everything", "law", "law-and-more",
+    "labels", "slots", "uniform", "dense", "two-tables", "lists", "sets", "long-list", "everything",
+    "law", "law-and-more",
 ]  # fmt: skip
 
 

@@ -10,7 +10,7 @@ import torch
 from torch import Tensor
 from torch.nn import functional as F
 
-from seqsmooth.ops import checks
+from seqsmooth.ops import checks, dispatch
 from seqsmooth.ops.cross_entropy import Job, Reduction, RowLosses, check_positions, losses, reduced_job
 from seqsmooth.ops.head import check_head, linear_losses
 from seqsmooth.ops.soft_target import IGNORED
@@ -175,7 +175,7 @@ class Objective(Precise):
         return _result(linear_losses(wide.reshape(-1, wide.shape[-1]), weight, bias, job, chunk), ready, job)
 
     def signature(self) -> str:
-        """One line that makes two runs comparable."""
+        """One line that makes two runs comparable; its last word is the arithmetic that a GPU of this machine runs."""
         parts = [
             f"seq:({self.sequence.signature()})",
             f"tok:({self.token.signature()})",
@@ -185,6 +185,7 @@ class Objective(Precise):
             *([f"ignore:{self.ignore_index}"] if self.ignore_index != IGNORED else []),
             f"specials:({self.specials})",
             f"version:{__version__}",
+            f"kernels:{dispatch.path()}",
         ]
         return "|".join(parts)
 
