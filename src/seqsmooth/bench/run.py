@@ -32,6 +32,7 @@ class Settings:
         shapes: names with commas between them; None for the usual ones.
         compiled: shapes at which torch.compile takes part, likewise.
         only: a regular expression for the names of contestants.
+        quick: do without memory and errors of peers.
         sizes: numbers of candidates for the rewards.
         commit: the name of the code, where git does not know it.
     """
@@ -42,6 +43,7 @@ class Settings:
     shapes: str | None = None
     compiled: str = ""
     only: str | None = None
+    quick: bool = False
     sizes: tuple[int, ...] = rewards.SIZES
     commit: str | None = None
 
@@ -76,7 +78,7 @@ def run(benchmark: str, settings: Settings, say: Say | None = None) -> Report:
 
         tell("making the inputs")
         try:
-            tables.append(make(Contest(clock, share, tell, settings.only)))
+            tables.append(make(Contest(clock, share, tell, settings.only, settings.quick)))
             clock.relieve()
         except RuntimeError as error:  # of the device, as when its memory is full; what is measured is kept
             failures[name] = told(error)
