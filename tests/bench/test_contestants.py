@@ -21,6 +21,8 @@ from seqsmooth.bench.shapes import SHAPES, Shape, chosen_shapes, words, zipf
 CPU = torch.device("cpu")
 QUICK = Contest(Clock(CPU), 600.0)
 NEEDS_GPU = ("Liger", "Apple")
+HALF = 2.0**-11
+"""Half of the last place of fp16, in which the benchmark stores V x V tables."""
 
 
 @pytest.fixture(scope="module", autouse=True)
@@ -43,7 +45,7 @@ def test_every_contestant_agrees_with_float64(made: Table) -> None:
             assert row.failures == {}, row
             results = head.RESULTS if made.flop else loss.RESULTS
             assert set(row.errors) == set(results)
-            assert max(row.errors.values()) < 3e-6, row
+            assert max(row.errors.values()) < (HALF if "stored" in row.name else 3e-6), row
 
 
 def test_everyone_who_should_is_there(made: Table) -> None:
@@ -72,7 +74,8 @@ def test_the_expected_target_is_that_of_the_objective() -> None:
     for ours in vocabulary.losses():
         if ours.expected is not None:
             proposed = ours.propose(text).target.dense(SHAPES["tiny"].vocab).flatten(0, -2)
-            torch.testing.assert_close(proposed.double(), ours.expected(text), rtol=0, atol=1e-6)
+            rtol = HALF if "stored" in ours.name else 0
+            torch.testing.assert_close(proposed.double(), ours.expected(text), rtol=rtol, atol=1e-6)
             compared += 1
     assert compared == 6
 
