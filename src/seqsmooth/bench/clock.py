@@ -6,10 +6,12 @@ import gc
 import time
 from collections.abc import Callable
 from contextlib import suppress
+from typing import Any
 
 import torch
 
 Step = Callable[[], object]
+Pool = Any  # torch's name for it is private
 SPIN_CYCLES = 200_000
 """About a tenth of a millisecond: longer than the host needs to submit a graph."""
 CROWDED = 0.4
@@ -63,7 +65,7 @@ class GpuClock(Clock):
     def __init__(self, device: torch.device) -> None:
         super().__init__(device)
         self._start, self._end = _event(), _event()
-        self._pool: tuple[int, int] | None = None
+        self._pool: Pool | None = None
         self._anchor: torch.cuda.CUDAGraph | None = None
 
     def settle(self) -> None:
@@ -130,14 +132,14 @@ class GpuClock(Clock):
             with suppress(RuntimeError):  # the allocator refuses after a capture that failed
                 torch.cuda.empty_cache()
 
-    def _shared_pool(self) -> tuple[int, int]:
+    def _shared_pool(self) -> Pool:
         """The pool of all graphs. It dies with the last of them, so one that does nothing is never given up."""
         if self._pool is None or self._anchor is None:
             self._pool = torch.cuda.graph_pool_handle()
             self._anchor = self._idle_graph(self._pool)
         return self._pool
 
-    def _idle_graph(self, pool: tuple[int, int] | None = None) -> torch.cuda.CUDAGraph:
+    def _idle_graph(self, pool: Pool | None = None) -> torch.cuda.CUDAGraph:
         graph = torch.cuda.CUDAGraph()
         scrap = torch.zeros(1, device=self.device)
         with torch.cuda.graph(graph, pool=pool):

@@ -19,6 +19,9 @@ DONE = "done"
 SILENCE = 2.0
 """Seconds between two lines of progress where there is no terminal."""
 BENCHMARKS = ("loss", "head", "rewards", "sampler", "step")
+SHAPED = ("loss", "head")
+"""Those that have the shapes of `bench.shapes`."""
+USUAL_SHAPES = "a,b,c,d"
 
 
 @dataclass(frozen=True)
@@ -107,7 +110,7 @@ def progress() -> Say:
 
 
 def _parts(benchmark: str, settings: Settings) -> list[Part]:
-    if benchmark in ("loss", "head"):
+    if benchmark in SHAPED:
         return _shaped(benchmark, settings)
     if benchmark == "rewards":
         return rewards.parts(settings.sizes)
@@ -125,5 +128,5 @@ def _shaped(benchmark: str, settings: Settings) -> list[Part]:
         (shape,) = chosen_shapes(name)
         return name, lambda contest: make(shape, dtype, contest, compiled=name in compiled)
 
-    shapes = chosen_shapes(settings.shapes or "a,b,c,d")
+    shapes = chosen_shapes(settings.shapes or USUAL_SHAPES)
     return [part(shape.name) for shape in shapes]
