@@ -40,5 +40,5 @@ def note() -> str:
     return (
         "paper: its own times over its MLE, of whole steps of Show and Tell on a Titan X with the CNN inside, for "
         f"Hamming rewards only: {', '.join(f'{loss} {ratio(loss)}' for loss in MILLISECONDS if loss != 'MLE')}; "
-        "its Tok-Seq is not lazy, ours all are."
+        "its Tok-Seq is not one of its lazy ones, ours all are lazy."
     )
