@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import weakref
+from collections import Counter
 from collections.abc import Iterator
 from contextlib import contextmanager
 
@@ -28,6 +30,7 @@ class FakeCuda:
         self.peak = 0
         self.sync_mode: object = 0
         self.free = 100
+        self.graphs_of: Counter[object] = Counter()  # graphs alive in each pool that was ever used
 
     def hold(self, size: int) -> None:
         self.held.append(size)
@@ -53,8 +56,15 @@ class FakeCuda:
             def replay(self) -> None:
                 fake.asked.append("replay")
 
+        def leave(pool: object) -> None:
+            fake.graphs_of[pool] -= 1
+
         @contextmanager
         def graph(graph: object, pool: object = None) -> Iterator[None]:
+            if pool in fake.graphs_of and not fake.graphs_of[pool]:
+                raise RuntimeError("it->second->use_count > 0 INTERNAL ASSERT FAILED")
+            fake.graphs_of[pool] += 1
+            weakref.finalize(graph, leave, pool)
             fake.asked.append("begin")
             try:
                 yield
@@ -113,7 +123,16 @@ def test_a_capture_is_tried_where_waiting_is_an_error(fake: FakeCuda) -> None:
 
     clock().capture(step)()
     assert modes == ["error", 0]
-    assert [word for word in fake.asked if word != "settle"] == ["call", "begin", "call", "end", "replay"]
+    asked = [word for word in fake.asked if word != "settle"]
+    assert asked == [
+        "begin",
+        "end",
+        "call",
+        "begin",
+        "call",
+        "end",
+        "replay",
+    ]  # the first is the graph that does nothing
 
 
 def test_a_call_that_waits_is_not_captured(fake: FakeCuda) -> None:
@@ -124,17 +143,37 @@ def test_a_call_that_waits_is_not_captured(fake: FakeCuda) -> None:
     with pytest.raises(RuntimeError, match="synchronizing"):
         clock().capture(step)
     assert fake.sync_mode == 0
-    assert "begin" not in fake.asked
+    assert fake.asked.count("begin") == 1  # the graph that does nothing
+
+
+def test_the_pool_outlives_the_graphs_of_a_table(fake: FakeCuda) -> None:
+    one = clock()
+    for _ in range(2):
+        replays = [one.capture(lambda: None) for _ in range(3)]
+        assert fake.graphs_of.total() == 1 + len(replays)
+        assert len(fake.graphs_of) == 1
+        del replays
+        assert fake.graphs_of.total() == 1
 
 
 def test_a_capture_that_fails_is_followed_by_one_that_does_not(fake: FakeCuda) -> None:
+    one = clock()
+    kept = one.capture(lambda: None)
+    times = iter(range(10))
+
     def step() -> None:
-        if "begin" in fake.asked:
+        if next(times) == 1:  # not in the trial before the capture, but in the capture
             raise RuntimeError("on purpose")
 
+    before = fake.asked.count("begin")
     with pytest.raises(RuntimeError, match="on purpose"):
-        clock().capture(step)
-    assert [word for word in fake.asked if word != "settle"] == ["begin", "end", "begin", "end"]
+        one.capture(step)
+    assert fake.asked.count("begin") == fake.asked.count("end") == before + 2
+    del kept
+    for _ in range(2):  # in a new pool, which lives on as the first did
+        one.capture(step)
+    pools = [pool for pool in fake.graphs_of if pool is not None]
+    assert [fake.graphs_of[pool] for pool in pools] == [0, 1]
 
 
 def test_extra_memory_is_peak_less_inputs_less_results(fake: FakeCuda) -> None:
@@ -179,6 +218,17 @@ def test_what_waits_for_the_gpu_cannot_be_captured_and_leaves_no_harm() -> None:
         real.capture(lambda: torch.ones(1, device="cuda").item())
     torch.rand(3, device="cuda")
     real.capture(lambda: torch.rand(3, device="cuda"))
+
+
+@gpu
+def test_graphs_are_captured_after_all_those_before_are_gone() -> None:
+    real = GpuClock(torch.device("cuda"))
+    for _ in range(3):
+        replays = [real.capture(lambda: torch.rand(1000, device="cuda").sum()) for _ in range(2)]
+        for replay in replays:
+            real.replay(replay)
+        del replay, replays
+        torch.cuda.empty_cache()
 
 
 @gpu

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import math
 import sys
+from collections.abc import Iterator
 from types import SimpleNamespace
 
 import numpy as np
 import pytest
 import torch
 
-from seqsmooth.bench import head, loss, peers, rewards, sampler, training_steps
+from seqsmooth.bench import harness, head, loss, peers, rewards, sampler, training_steps
 from seqsmooth.bench.clock import Clock
 from seqsmooth.bench.harness import Contest
 from seqsmooth.bench.objectives import Vocabulary
@@ -18,8 +19,18 @@ from seqsmooth.bench.records import Table
 from seqsmooth.bench.shapes import SHAPES, Shape, chosen_shapes, words, zipf
 
 CPU = torch.device("cpu")
-QUICK = Contest(Clock(CPU), 1e-9)
+QUICK = Contest(Clock(CPU), 600.0)
 NEEDS_GPU = ("Liger", "Apple")
+HALF = 2.0**-11
+"""Half of the last place of fp16, in which the benchmark stores V x V tables."""
+
+
+@pytest.fixture(scope="module", autouse=True)
+def few_rounds() -> Iterator[None]:
+    # Not a small budget: once the time is over, peers are no longer compared with float64.
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(harness, "MOST_ROUNDS", 2)
+        yield
 
 
 @pytest.fixture(scope="module", params=["loss", "head"])
@@ -34,7 +45,7 @@ def test_every_contestant_agrees_with_float64(made: Table) -> None:
             assert row.failures == {}, row
             results = head.RESULTS if made.flop else loss.RESULTS
             assert set(row.errors) == set(results)
-            assert max(row.errors.values()) < 3e-6, row
+            assert max(row.errors.values()) < (HALF if "stored" in row.name else 3e-6), row
 
 
 def test_everyone_who_should_is_there(made: Table) -> None:
@@ -63,7 +74,8 @@ def test_the_expected_target_is_that_of_the_objective() -> None:
     for ours in vocabulary.losses():
         if ours.expected is not None:
             proposed = ours.propose(text).target.dense(SHAPES["tiny"].vocab).flatten(0, -2)
-            torch.testing.assert_close(proposed.double(), ours.expected(text), rtol=0, atol=1e-6)
+            rtol = HALF if "stored" in ours.name else 0
+            torch.testing.assert_close(proposed.double(), ours.expected(text), rtol=rtol, atol=1e-6)
             compared += 1
     assert compared == 6
 
@@ -165,6 +177,18 @@ def test_sets_of_inputs_do_not_survive_in_the_cache() -> None:
         count = shape.sets(size)
         assert 1 <= count <= 4
         assert count * size >= 2 * 64 * 2**20 or count == 4
+
+
+@pytest.mark.parametrize("name", ["a", "b", "c", "d"])
+def test_the_words_of_every_shape_can_be_made(name: str) -> None:
+    for shape in (SHAPES[name], SHAPES[name].sample()):
+        text = words(shape, torch.Generator().manual_seed(0))
+        assert text.targets.shape == (shape.batch, shape.steps)
+        assert text.references.shape == (shape.batch, shape.references, shape.steps)
+        assert text.samples.shape == (5, shape.rows)
+        assert torch.equal(text.references[:, 0], text.targets)
+        assert 0 <= int(text.targets.min()) <= int(text.samples.max()) < shape.vocab
+        assert float((text.samples == text.labels).double().mean()) == pytest.approx(0.73, abs=0.05)
 
 
 def test_words_repeat_as_in_text() -> None:

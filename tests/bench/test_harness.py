@@ -105,6 +105,38 @@ def test_the_error_is_measured() -> None:
     assert [row.errors["loss"] for row in rows] == [0.0, 0.25]
 
 
+def in_two(measured: list[str]) -> list[Contestant[int]]:
+    """One of ours and a peer; each says when it is compared with float64."""
+
+    def bind(name: str) -> Contestant[int]:
+        def exact() -> tuple[Tensor, ...]:
+            measured.append(name)
+            return (torch.tensor(1.0, dtype=torch.float64),)
+
+        return Contestant(name, name == "ours", lambda given: Call(lambda: (torch.tensor(1.0),), exact))
+
+    return [bind("ours"), bind("theirs")]
+
+
+@pytest.mark.parametrize(
+    ("contest", "expected"),
+    [
+        (Contest(Counting(), 60.0), ["ours", "theirs"]),
+        (Contest(Counting(), 60.0, quick=True), ["ours"]),
+        (Contest(Counting(), 1e-9), ["ours"]),  # the time is over
+    ],
+)
+def test_peers_go_without_memory_and_errors_where_time_is_short(
+    contest: Contest, expected: list[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(harness, "MOST_ROUNDS", 1)
+    measured: list[str] = []
+    rows = contest.rows(in_two(measured), [0], 0, ("loss",))
+    assert measured == expected
+    assert [row.name for row in rows if row.extra_bytes == 77] == expected
+    assert all(row.eager and row.graph for row in rows)
+
+
 def test_relative_error_is_the_largest_difference_over_the_largest_value() -> None:
     expected = torch.tensor([4.0, -8.0], dtype=torch.float64)
     assert relative_error(torch.tensor([4.0, -6.0]), expected) == 0.25
@@ -184,6 +216,12 @@ def test_one_takes_part_twice() -> None:
     twice = again(listed, "MLE")
     assert [contestant.name for contestant in twice] == ["MLE", "Tok", "MLE, timed again"]
     assert twice[-1].bind is listed[0].bind
+
+
+def test_ours_are_prepared_first() -> None:
+    peer = Contestant("peer", False, lambda given: Call(lambda: ()))
+    names = [contestant.name for contestant in again([peer, recorder("MLE", [])], "MLE")]
+    assert names == ["MLE", "MLE, timed again", "peer"]
 
 
 def test_the_reason_of_a_failed_capture_is_what_went_wrong_inside() -> None:

@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from seqsmooth.bench import machine, page, plot, report
+from seqsmooth.bench import claims, machine, page, paper, plot, report, step
 from seqsmooth.bench.clock import Clock
 from seqsmooth.bench.records import Report, Row, Spread, Table
 
@@ -82,6 +82,40 @@ def test_items_are_compared_each() -> None:
     assert cells(text, "slow") == ["40000", "10", "1.00", "-", "-", "-", "800.0"]
 
 
+STEP = Table("step x", {}, tuple(Row(name, True, "mle", spread(2.0), spread(1.0)) for name in ("mle", "tok", "other")))
+
+
+def test_steps_have_the_papers_ratios_beside_them() -> None:
+    made = Report("step", MACHINE, (STEP,))
+    text = report.text(made)
+    # 359 ms over 347 ms, and nothing where the paper has nothing.
+    assert cells(text, "tok")[-1] == "1.035"
+    assert cells(text, "other")[-1] == "-"
+    assert "Titan X with the CNN inside" in text
+    assert "Titan X" not in report.text(REPORT)
+
+
+def test_the_papers_ratios_are_those_of_its_table() -> None:
+    # 390 to 401, 336 to 349 and 445 to 453 ms over 347 ms.
+    expected = {
+        "MLE": "1.000",
+        "Tok": "1.035",
+        "Seq": "1.124-1.156",
+        "Seq lazy": "0.968-1.006",
+        "Tok-Seq": "1.282-1.305",
+    }
+    assert {loss: paper.ratio(loss) for loss in paper.MILLISECONDS} == expected
+    assert set(paper.LOSSES) == set(step.OBJECTIVES)
+
+
+def test_wide_cells_keep_the_columns_straight() -> None:
+    made = Report(
+        "step", MACHINE, (Table("x", {}, tuple(Row(n, True, "mle", spread(1.0)) for n in ("mle", "seq-cider-5"))),)
+    )
+    _, *lines = report.table_text(made.tables[0], made).splitlines()
+    assert len({len(line) for line in lines if line.startswith((" ", "mle", "seq"))}) == 1
+
+
 def test_the_whole_report_names_the_machine_and_what_failed() -> None:
     text = report.text(REPORT)
     facts = ("A GPU", "copies 4.00 TB/s", "800 TFLOP/s", "commit unknown", "torch 2.0", "nltk 3")
@@ -106,6 +140,7 @@ def test_a_page_is_filled_between_its_marks_and_again() -> None:
     assert "| **Tok** | 3.000 | 10 | 1.50 | 0.750 | 1.250 | 10 | 1.25 | 0.500 | 40 | 0 | 3e-07 |" in filled
     assert "- stuck: capture failed: it waits for the GPU" in filled
     assert page.filled(filled, [REPORT]) == filled
+    assert filled.count("| **not measured** |") == len(claims.CLAIMS), "of another GPU than the promises"
     assert page.NOTHING in page.filled(filled, [])
 
 

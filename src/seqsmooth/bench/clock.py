@@ -6,10 +6,12 @@ import gc
 import time
 from collections.abc import Callable
 from contextlib import suppress
+from typing import Any
 
 import torch
 
 Step = Callable[[], object]
+Pool = Any  # torch's name for it is private
 SPIN_CYCLES = 200_000
 """About a tenth of a millisecond: longer than the host needs to submit a graph."""
 CROWDED = 0.4
@@ -63,7 +65,8 @@ class GpuClock(Clock):
     def __init__(self, device: torch.device) -> None:
         super().__init__(device)
         self._start, self._end = _event(), _event()
-        self._pool = torch.cuda.graph_pool_handle()
+        self._pool: Pool | None = None
+        self._anchor: torch.cuda.CUDAGraph | None = None
 
     def settle(self) -> None:
         """Wait for the GPU."""
@@ -90,6 +93,7 @@ class GpuClock(Clock):
     def capture(self, step: Step) -> Step:
         """All graphs share one pool of memory, for nobody reads what a replay wrote."""
         self.settle()
+        pool = self._shared_pool()
         # A call that waits for the GPU cannot be captured, and trying leaves torch's generator and allocator in
         # disorder; here it is found out without harm.
         before = torch.cuda.get_sync_debug_mode()
@@ -101,7 +105,7 @@ class GpuClock(Clock):
         self.settle()
         graph = torch.cuda.CUDAGraph()
         try:
-            with torch.cuda.graph(graph, pool=self._pool):
+            with torch.cuda.graph(graph, pool=pool):
                 step()
         except BaseException:
             self._recover()
@@ -128,14 +132,28 @@ class GpuClock(Clock):
             with suppress(RuntimeError):  # the allocator refuses after a capture that failed
                 torch.cuda.empty_cache()
 
+    def _shared_pool(self) -> Pool:
+        """The pool of all graphs. It dies with the last of them, so one that does nothing is never given up."""
+        if self._pool is None or self._anchor is None:
+            self._pool = torch.cuda.graph_pool_handle()
+            self._anchor = self._idle_graph(self._pool)
+        return self._pool
+
+    def _idle_graph(self, pool: Pool | None = None) -> torch.cuda.CUDAGraph:
+        graph = torch.cuda.CUDAGraph()
+        scrap = torch.zeros(1, device=self.device)
+        with torch.cuda.graph(graph, pool=pool):
+            scrap.add_(1)
+        return graph
+
     def _recover(self) -> None:
-        # After a capture that failed, the generator believes that one is under way until another one ends.
-        self._pool = torch.cuda.graph_pool_handle()
+        # Nobody knows what state the pool is in: the next capture makes another one.
+        self._pool = self._anchor = None
         with suppress(RuntimeError):
             torch.cuda.synchronize(self.device)
-        scrap = torch.zeros(1, device=self.device)
-        with suppress(RuntimeError), torch.cuda.graph(torch.cuda.CUDAGraph()):
-            scrap.add_(1)
+        # After a capture that failed, the generator believes that one is under way until another one ends.
+        with suppress(RuntimeError):
+            self._idle_graph()
 
 
 def clock_of(device: torch.device) -> Clock:

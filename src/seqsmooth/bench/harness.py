@@ -76,12 +76,14 @@ class Contest:
         seconds: the time for one table, set-up included; at least five rounds are always timed.
         say: is told what is going on.
         only: a regular expression for the names of those that take part; all without it.
+        quick: do without memory and errors of peers, as is done anyway once the time is over.
     """
 
     clock: Clock
     seconds: float
     say: Say = lambda message: None
     only: str | None = None
+    quick: bool = False
 
     def chosen(self, contestants: Iterable[Contestant[I]]) -> list[Contestant[I]]:
         """Those that take part: any with a name that `only` finds, and what they are compared with."""
@@ -113,17 +115,18 @@ class Contest:
             sample: inputs small enough for float64.
             results: the names of what a step returns.
         """
-        start = time.monotonic()
+        deadline = time.monotonic() + self.seconds
         entries: list[Entry] = []
         for number, contestant in enumerate(contestants):
             self.say(f"{number + 1} of {len(contestants)}: {contestant.name}")
-            entries.append(self._prepared(contestant, inputs, sample, results))
+            brief = not contestant.ours and (self.quick or time.monotonic() > deadline)
+            entries.append(self._prepared(contestant, inputs, sample, results, brief=brief))
         running = [entry for entry in entries if entry.calls]
-        self._time(running, start + self.seconds)
+        self._time(running, deadline)
         return tuple(self._finished(entry) for entry in entries)
 
     def _prepared(
-        self, contestant: Contestant[I], inputs: Sequence[I], sample: I | None, results: Sequence[str]
+        self, contestant: Contestant[I], inputs: Sequence[I], sample: I | None, results: Sequence[str], *, brief: bool
     ) -> Entry:
         row = Row(contestant.name, contestant.ours, contestant.against, items=contestant.items)
         entry = Entry(row, [], [], contestant.on_host)
@@ -132,9 +135,9 @@ class Contest:
             calls = [contestant.bind(given) for given in inputs]
             self._run(calls[0])
             entry.row = replace(row, first_call_s=round(time.monotonic() - began, 3))
-            if sample is not None:
+            if sample is not None and not brief:
                 entry.row = replace(entry.row, errors=self._errors(contestant.bind(sample), results))
-            if not contestant.on_host:
+            if not contestant.on_host and not brief:
                 extra = self.clock.extra_bytes(calls[0].step)
                 calls[0].restore()
                 entry.row = replace(entry.row, extra_bytes=extra)
@@ -227,13 +230,13 @@ def relative_error(
 
 
 def again(contestants: Sequence[Contestant[I]], name: str) -> list[Contestant[I]]:
-    """The contestants with one of them twice: what lies between the two is noise."""
+    """The contestants, ours first, with one of them twice: what lies between the two is noise."""
     extra = [
         replace(contestant, name=f"{name}, timed again", against=name)
         for contestant in contestants
         if contestant.name == name
     ]
-    return [*contestants, *extra]
+    return sorted([*contestants, *extra], key=lambda contestant: not contestant.ours)
 
 
 def told(error: Exception) -> str:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from seqsmooth.bench import claims
 from seqsmooth.bench.records import Report, Table
 from seqsmooth.bench.report import columns, heading, notes
 from seqsmooth.ops import checks
@@ -20,8 +21,17 @@ def filled(page: str, reports: Sequence[Report]) -> str:
     checks.must(ordered, "page", rule, "one without")
     before, after = page[: page.index(BEGIN)], page[page.index(END) :]
     ordered_reports = sorted(reports, key=lambda report: report.benchmark)
-    parts = [_section(report) for report in ordered_reports] or [NOTHING]
+    parts = [_promises(reports), *([_section(report) for report in ordered_reports] or [NOTHING])]
     return f"{before}{BEGIN}\n\n" + "\n\n".join(parts) + f"\n\n{after}"
+
+
+def _promises(reports: Sequence[Report]) -> str:
+    found = claims.findings(reports)
+    lines = ["| " + " | ".join(claims.HEADINGS) + " |", "|---|---|---|---|"]
+    for finding in found:
+        *cells, verdict = finding.cells()
+        lines.append("| " + " | ".join([*cells, verdict if finding.verdict == "held" else f"**{verdict}**"]) + " |")
+    return "### The promises, one by one\n\n" + "\n".join(lines) + f"\n\n{claims.summary(found)}"
 
 
 def _section(report: Report) -> str:
@@ -42,5 +52,5 @@ def _table(table: Table, report: Report) -> str:
     for row in sorted(table.rows, key=lambda row: not row.ours):
         name = f"**{row.name}**" if row.ours else row.name
         lines.append("| " + " | ".join([name, *(column.cell(row) for column in shown)]) + " |")
-    told = notes(table)
+    told = notes(table, report)
     return "\n".join(lines) + ("\n\n" + "\n".join(f"- {note}" for note in told) if told else "")

@@ -81,7 +81,9 @@ def _panel(axes: Any, table: Table) -> None:
     best = None if peer is None else peer.best()
     if peer is not None and best is not None:
         axes.axvline(_value(best.median, peer, table), color=THEIRS, linewidth=0.8, linestyle=(0, (4, 3)), zorder=1)
-    axes.axhline(sum(not row.ours for row in rows) + 0.5, color=THEIRS, linewidth=0.8)
+    theirs = sum(not row.ours for row in rows)
+    if 0 < theirs < len(rows):
+        axes.axhline(theirs + 0.5, color=THEIRS, linewidth=0.8)
 
 
 def _marks(axes: Any, place: int, row: Row, table: Table) -> None:

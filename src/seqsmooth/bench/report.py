@@ -7,6 +7,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import partial
 
+from seqsmooth.bench import paper
 from seqsmooth.bench.records import Mode, Report, Row, Spread, Table
 
 MODE_NAMES: dict[Mode, str] = {"eager": "eager submission", "graph": "graph replay"}
@@ -57,6 +58,8 @@ def columns(table: Table, report: Report) -> list[Column]:
             chosen.append(Column("/ours", partial(_to_ours, table=table, mode=mode)))
         if table.row(table.peer) is not None:
             chosen.append(Column("/peer", partial(_to_peer, table=table, mode=mode)))
+    if report.benchmark == "step":
+        chosen.append(Column("paper", lambda row: paper.beside(row.name) or "-"))
     if table.items not in (None, 1):
         chosen.append(Column("us each", partial(_each, table=table)))
     rates: tuple[tuple[str, int | None, str], ...] = (
@@ -77,17 +80,20 @@ def table_text(table: Table, report: Report) -> str:
     """One table, with what failed below it."""
     shown = columns(table, report)
     width = max(len(row.name) for row in table.rows)
-    lines = [table.title, _line("", width, [column.heading for column in shown])]
+    cells = {row.name: [column.cell(row) for column in shown] for row in table.rows}
+    headings = [column.heading for column in shown]
+    widths = [max(9, *map(len, column)) for column in zip(headings, *cells.values(), strict=True)]
+    lines = [table.title, _line("", width, headings, widths)]
     for mark, ours in (("ours", True), ("theirs", False)):
         group = [row for row in table.rows if row.ours == ours]
         if group:
             lines.append(f"-- {mark}")
-        lines += [_line(row.name, width, [column.cell(row) for column in shown]) for row in group]
-    lines += notes(table)
+        lines += [_line(row.name, width, cells[row.name], widths) for row in group]
+    lines += notes(table, report)
     return "\n".join(lines)
 
 
-def notes(table: Table) -> list[str]:
+def notes(table: Table, report: Report) -> list[str]:
     """What could not be done, and what ratios refer to."""
     told = []
     for row in table.rows:
@@ -98,6 +104,8 @@ def notes(table: Table) -> list[str]:
     bases = sorted({row.against for row in table.rows if row.against})
     if bases:
         told.append(f"/ours: times over those of our {' or '.join(bases)}, whichever does as much.")
+    if report.benchmark == "step":
+        told.append(paper.note())
     return told
 
 
@@ -164,5 +172,5 @@ def number(value: float, digits: int = 4) -> str:
     return f"{value:.{max(0, digits - 1 - math.floor(math.log10(abs(value))))}f}"
 
 
-def _line(name: str, width: int, cells: Sequence[str]) -> str:
-    return f"{name:<{width}}  " + "  ".join(f"{cell:>9}" for cell in cells)
+def _line(name: str, width: int, cells: Sequence[str], widths: Sequence[int]) -> str:
+    return f"{name:<{width}}  " + "  ".join(f"{cell:>{size}}" for cell, size in zip(cells, widths, strict=True))

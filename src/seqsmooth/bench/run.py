@@ -19,6 +19,9 @@ DONE = "done"
 SILENCE = 2.0
 """Seconds between two lines of progress where there is no terminal."""
 BENCHMARKS = ("loss", "head", "rewards", "sampler", "step")
+SHAPED = ("loss", "head")
+"""Those that have the shapes of `bench.shapes`."""
+USUAL_SHAPES = "a,b,c,d"
 
 
 @dataclass(frozen=True)
@@ -32,6 +35,7 @@ class Settings:
         shapes: names with commas between them; None for the usual ones.
         compiled: shapes at which torch.compile takes part, likewise.
         only: a regular expression for the names of contestants.
+        quick: do without memory and errors of peers.
         sizes: numbers of candidates for the rewards.
         commit: the name of the code, where git does not know it.
     """
@@ -42,6 +46,7 @@ class Settings:
     shapes: str | None = None
     compiled: str = ""
     only: str | None = None
+    quick: bool = False
     sizes: tuple[int, ...] = rewards.SIZES
     commit: str | None = None
 
@@ -76,7 +81,7 @@ def run(benchmark: str, settings: Settings, say: Say | None = None) -> Report:
 
         tell("making the inputs")
         try:
-            tables.append(make(Contest(clock, share, tell, settings.only)))
+            tables.append(make(Contest(clock, share, tell, settings.only, settings.quick)))
             clock.relieve()
         except RuntimeError as error:  # of the device, as when its memory is full; what is measured is kept
             failures[name] = told(error)
@@ -105,7 +110,7 @@ def progress() -> Say:
 
 
 def _parts(benchmark: str, settings: Settings) -> list[Part]:
-    if benchmark in ("loss", "head"):
+    if benchmark in SHAPED:
         return _shaped(benchmark, settings)
     if benchmark == "rewards":
         return rewards.parts(settings.sizes)
@@ -123,5 +128,5 @@ def _shaped(benchmark: str, settings: Settings) -> list[Part]:
         (shape,) = chosen_shapes(name)
         return name, lambda contest: make(shape, dtype, contest, compiled=name in compiled)
 
-    shapes = chosen_shapes(settings.shapes or "a,b,c,d")
+    shapes = chosen_shapes(settings.shapes or USUAL_SHAPES)
     return [part(shape.name) for shape in shapes]

@@ -119,8 +119,10 @@ def zipf(
     generator: torch.Generator,
 ) -> Tensor:  # (*size)
     """Tokens of text: the r-th most frequent one has a frequency of 1 / r, and ids are in no order."""
+    count = math.prod(size)
     odds = 1 / torch.arange(1, vocab + 1, dtype=torch.float64, device=generator.device)
-    ranks = torch.multinomial(odds, math.prod(size), replacement=True, generator=generator)
+    # At least one, for torch draws no fewer: an item with one reference has no others.
+    ranks = torch.multinomial(odds, max(1, count), replacement=True, generator=generator)[:count]
     order = torch.randperm(vocab, generator=torch.Generator().manual_seed(0)).to(ranks.device)
     return order[ranks].view(*size)
 
