@@ -98,9 +98,10 @@ def _whole(loss: Loss) -> Callable[[GivenHidden], Call]:
     def bind(given: GivenHidden) -> Call:
         batch, steps = given.words.targets.shape
         objective = loss.objective
+        aside = torch.cuda.Stream() if given.hidden.is_cuda else None  # as a training step has it
 
         def compute() -> Tensor:
-            candidates = loss.propose(given.words)
+            candidates = loss.propose(given.words, aside)
             return objective.head(given.hidden.view(batch, steps, -1), given.weight, candidates).total
 
         vocab = given.weight.shape[0]

@@ -35,9 +35,9 @@ class Loss:
         """The objective, made when it is first needed: some have large tables."""
         return self.make()
 
-    def propose(self, text: Words) -> ss.Candidates:
+    def propose(self, text: Words, stream: torch.cuda.Stream | None = None) -> ss.Candidates:
         """What a training step proposes."""
-        return self.objective.propose(text.targets, references=text.references)
+        return self.objective.propose(text.targets, references=text.references, stream=stream)
 
     def target(self, text: Words, vocab: int) -> Tensor:  # (N, V) float64
         """The target in full."""
