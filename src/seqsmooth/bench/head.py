@@ -98,7 +98,8 @@ def _whole(loss: Loss) -> Callable[[GivenHidden], Call]:
     def bind(given: GivenHidden) -> Call:
         batch, steps = given.words.targets.shape
         objective = loss.objective
-        aside = torch.cuda.Stream() if given.hidden.is_cuda else None  # as a training step has it
+        # As a training step has it.
+        aside = torch.cuda.Stream() if given.hidden.is_cuda else None  # type: ignore[no-untyped-call]
 
         def compute() -> Tensor:
             candidates = loss.propose(given.words, aside)
