@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import itertools
-from contextlib import nullcontext
 from dataclasses import replace
 
 import torch
@@ -149,7 +148,7 @@ class Objective(Precise):
         check_positions("logits", wide, ready.target, "V")
         ready.target.check(vocab_size, name="logits")
         job = self._job(ready, reduction, num_items)
-        return _result(losses(wide.reshape(-1, vocab_size), job), ready, job)
+        return _result(losses(logits.reshape(-1, vocab_size), job), ready, job)
 
     def head(
         self,
@@ -172,7 +171,7 @@ class Objective(Precise):
         wide = hidden.unsqueeze(1) if hidden.dim() == 3 else hidden
         check_head(wide, weight, bias, ready.target, chunk)
         job = self._job(ready, reduction, num_items)
-        return _result(linear_losses(wide.reshape(-1, wide.shape[-1]), weight, bias, job, chunk), ready, job)
+        return _result(linear_losses(hidden.reshape(-1, hidden.shape[-1]), weight, bias, job, chunk), ready, job)
 
     def signature(self) -> str:
         """One line that makes two runs comparable."""
@@ -266,23 +265,26 @@ class Objective(Precise):
         return (self.entropy * candidates.weights).unsqueeze(-1).expand_as(candidates.sequences).flatten()
 
     def _job(self, candidates: Candidates, reduction: Reduction, num_items: Tensor | float | None) -> Job:
-        with nullcontext() if candidates.stream is None else torch.cuda.stream(candidates.stream):
-            job = reduced_job(
-                candidates.target,
-                reduction,
-                num_items,
-                count=candidates.count,
-                labels=candidates.labels.flatten(),
-                entropy_weights=self._entropy_weights(candidates),
-            )
-        return job if candidates.stream is None else replace(job, stream=candidates.stream)
+        if candidates.stream is not None:
+            with torch.cuda.stream(candidates.stream):
+                job = self._job(replace(candidates, stream=None), reduction, num_items)
+            return replace(job, stream=candidates.stream)
+        return reduced_job(
+            candidates.target,
+            reduction,
+            num_items,
+            count=candidates.count,
+            labels=candidates.labels.flatten(),
+            entropy_weights=self._entropy_weights(candidates),
+        )
 
     def _check_device(self, name: str, value: Tensor) -> None:
         for buffer in self.buffers():
             checks.device(name, value, buffer.device, " of the objective (`objective.to(...)` moves it)")
 
     def _check_vocabulary(self, name: str, vocab_size: int) -> None:
-        checks.must(self.vocab_size in (None, vocab_size), name, f"over {self.vocab_size} tokens", f"over {vocab_size}")
+        if self.vocab_size not in (None, vocab_size):
+            raise checks.wrong(name, f"over {self.vocab_size} tokens", f"over {vocab_size}")
 
 
 def _result(losses: RowLosses, candidates: Candidates, job: Job) -> Loss:
