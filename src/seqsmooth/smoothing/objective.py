@@ -214,25 +214,26 @@ class Objective(Precise):
         measure = self.sequence.measure(truth, lazy=self.lazy, generator=generator)
         target = self.token.spread(measure.target, vocab_size=vocab_size, generator=generator)
         more, longer = measure.tokens.shape[1] - 1, measure.tokens.shape[2] - targets.shape[1]
-        labels, inputs = truth.positions.labels.unsqueeze(1), truth.positions.inputs
+        positions = truth.positions
+        labels = positions.labels.unsqueeze(1)
         return Candidates(
             sequences=measure.tokens,
             mask=measure.mask,
             weights=measure.weights,
             target=target if self.token.keeps_empty else target.where(measure.mask),
             labels=F.pad(labels, (0, longer, 0, more), value=IGNORED) if more or longer else labels,
-            count=truth.positions.count,
+            count=positions.count,
             ess=measure.ess,
             bos=self.specials.bos,
             maker=self.key,
-            read=None if inputs is None or more else inputs.unsqueeze(1),
+            read=None if more else positions.inputs,
         )
 
     def _truth(self, targets: Tensor, references: Tensor | None, vocab_size: int | None) -> Truth:
         pad = self.specials.pad
         ignored = (self.ignore_index,) if pad is None else (self.ignore_index, pad)
         truth = Truth(targets, None, references, self.specials, vocab_size, ignored=ignored)
-        if vocab_size is not None:
+        if vocab_size is not None and self.vocab_size is None:  # or else that was checked beforehand
             self.specials.check(vocab_size)
         if checks.visible(targets):
             if vocab_size is not None:
@@ -249,9 +250,8 @@ class Objective(Precise):
             ours = candidates.maker == self.key
             checks.must(ours, "candidates", "from this objective's `propose`", "from another's")
             return candidates
-        checks.must(
-            isinstance(candidates, Tensor), "candidates", "from `propose`, or targets", checks.described(candidates)
-        )
+        if not isinstance(candidates, Tensor):
+            raise checks.wrong("candidates", "from `propose`, or targets", checks.described(candidates))
         single = self.lazy or self.sequence.only_truth
         checks.must(
             single, "candidates", "from `propose` when lazy is False, so that samples are decoded", "plain targets"
