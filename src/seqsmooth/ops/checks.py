@@ -81,7 +81,8 @@ def shape(name: str, value: Tensor, *sizes: int | None, letters: str) -> None:
     """Check a tensor's shape against `sizes`, where None admits any size; `letters` names it, as in "(B, T)"."""
     is_tensor(name, value)
     given = tuple(value.shape)
-    if len(given) == len(sizes) and all(want in (None, size) for want, size in zip(sizes, given, strict=True)):
+    wanted = tuple([own if size is None else size for size, own in zip(sizes, given, strict=False)])
+    if len(given) == len(sizes) and given == wanted:
         return
     sized = str(tuple("*" if size is None else size for size in sizes)).replace("'", "")
     known = "" if all(size is None for size in sizes) else f" = {sized}"
@@ -91,6 +92,8 @@ def shape(name: str, value: Tensor, *sizes: int | None, letters: str) -> None:
 def integers(name: str, value: Tensor) -> None:
     """Check a tensor of ids."""
     is_tensor(name, value)
+    if value.dtype == torch.int64:  # as nearly all are
+        return
     counted = not (value.is_floating_point() or value.is_complex() or value.dtype == torch.bool)
     must(counted, name, "a tensor of whole numbers", value.dtype)
 

@@ -143,15 +143,17 @@ class _HeadLosses(torch.autograd.Function):
     @staticmethod
     def backward(ctx: Any, upstream: Tensor, _: Tensor) -> tuple[Tensor | None, ...]:
         job: Job = ctx.job
+        if ctx.gradients is not None and not torch.is_grad_enabled():
+            made, ctx.gradients = ctx.gradients, None  # given away: a second pass through the graph makes its own
+            _rescale(made, upstream, job)
+            return (*made, None, None)
         hidden, weight, bias = ctx.saved_tensors
         if torch.is_grad_enabled():
             given = [value for value, wanted in zip((hidden, weight, bias), ctx.wanted, strict=True) if wanted]
             total = plain_losses(torch.nn.functional.linear(hidden, weight, bias), job)[0]
             slopes = iter(torch.autograd.grad(total, given, upstream, create_graph=True))
             return (*(next(slopes) if wanted else None for wanted in ctx.wanted), None, None)
-        made, ctx.gradients = ctx.gradients, None  # given away: a second pass through the graph makes its own
-        if made is None:
-            made = _chunked(hidden, weight, bias, job, ctx.chunk, ctx.wanted)[1]
+        made = _chunked(hidden, weight, bias, job, ctx.chunk, ctx.wanted)[1]
         _rescale(made, upstream, job)
         return (*made, None, None)
 
@@ -430,7 +432,9 @@ def _table_arguments(dense: tuple[Rows, ...], number: int, vocab_size: int) -> t
     row = dense[number]
     table = _dense(row, vocab_size)
     index, share = row.index.contiguous(), row.weights.contiguous()
-    lists = torch.empty_like(index, dtype=torch.float32), torch.empty_like(index)
+    # One row a position of the first table needs no merging.
+    alone = number == 0 and index.shape[1] == 1
+    lists = (None, None) if alone else (torch.empty_like(index, dtype=torch.float32), torch.empty_like(index))
     limit = min(padded(vocab_size), table.values.shape[1])
     return table.values, table.values.stride(0), limit, table.masses, index, share, *lists
 
