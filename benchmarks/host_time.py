@@ -11,6 +11,7 @@ import os
 import sys
 import time
 from collections.abc import Callable, Iterator
+from itertools import pairwise
 from typing import Any
 
 os.environ.pop("TRITON_INTERPRET", None)  # which counts when a kernel is defined
@@ -32,12 +33,15 @@ class NoDevice:
     """A driver of nothing."""
 
     def get_current_device(self) -> int:
+        """The first."""
         return 0
 
     def get_current_stream(self, device: int) -> int:
+        """The default one."""
         return 0
 
     def get_current_target(self) -> GPUTarget:
+        """What to specialise arguments for."""
         return GPUTarget("cuda", 90, 32)
 
 
@@ -47,9 +51,11 @@ class NoKernel:
     function = packed_metadata = None
     launches = 0
 
-    def launch_metadata(self, *_: object) -> None: ...
+    def launch_metadata(self, *_: object) -> None:
+        """None."""
 
     def run(self, *_: object) -> None:
+        """Count."""
         NoKernel.launches += 1
 
 
@@ -57,6 +63,7 @@ class Compiled(dict[str, NoKernel]):
     """Every kernel, as if compiled before."""
 
     def get(self, key: str, default: Any = None) -> NoKernel:
+        """The same for every key."""
         return KERNEL
 
 
@@ -122,7 +129,7 @@ def measure(step: Callable[[], Iterator[None]], times: int) -> list[float]:
         marks = [time.perf_counter()]
         for _ in step():
             marks.append(time.perf_counter())
-        seen.append([after - before for before, after in zip(marks, marks[1:], strict=False)])
+        seen.append([after - before for before, after in pairwise(marks)])
     return [sorted(part)[times // 10] * 1e6 for part in zip(*seen, strict=True)]
 
 

@@ -112,7 +112,7 @@ class Candidates:
     bos: int | None
     maker: int
     """Which objective these are for."""
-    read: Tensor | None = None  # (B, T) the `inputs` of the ground truth, where a kernel has written them beside the rest
+    read: Tensor | None = None  # (B, T) the `inputs` of the ground truth, where a kernel has written them
     stream: torch.cuda.Stream | None = None
     """Where all this is still being made; None if that was the current one."""
 
