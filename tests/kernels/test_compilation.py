@@ -36,6 +36,13 @@ IMPORTANCE = {
     "log_prob": DOUBLES,
     "mask": BYTES,
 }
+RESCALED = {
+    **dict.fromkeys(("first", "second", "third"), "*bf16"),
+    **dict.fromkeys(("first_size", "second_size", "third_size"), "i32"),
+    "upstream": REALS,
+    "items": IDS,
+    "factor": "fp32",
+}
 
 
 def variants() -> list[tuple[str, str, dict[str, str], dict[str, Any], int]]:
@@ -60,6 +67,10 @@ def variants() -> list[tuple[str, str, dict[str, str], dict[str, Any], int]]:
         sizes = {"LITERAL": literal, "BATCHWISE": batchwise, "ITEMS": 64, "TALL": 8, "WIDE": 32, "REPEAT": 32}
         constants = sizes if literal else sizes | {"log_prob": None}
         found.append(("importance", "importance_kernel", IMPORTANCE, constants, 4))
+    for number, folded in itertools.product((1, 2, 3), (False, True)):
+        constants = {"COUNTED": True, "FOLD": folded, "NUMBER": number, "BLOCK": 4096}
+        constants |= dict.fromkeys(("second", "third")[number - 1 :])
+        found.append(("rows", "rescaled", RESCALED, constants, 8))
     return found
 
 

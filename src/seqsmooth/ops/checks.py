@@ -16,9 +16,14 @@ from torch import Tensor
 
 
 def must(condition: bool, name: str, rule: str, value: object) -> None:
-    """Raise ``ValueError("`name` must be <rule>, but is <value> instead.")`` unless `condition` holds."""
+    """Raise `wrong` unless `condition` holds."""
     if not condition:
-        raise ValueError(f"`{name}` must be {rule}, but is {value} instead.")
+        raise wrong(name, rule, value)
+
+
+def wrong(name: str, rule: str, value: object) -> ValueError:
+    """The sentence "`name` must be <rule>, but is <value> instead.", where it takes time to put it together."""
+    return ValueError(f"`{name}` must be {rule}, but is {value} instead.")
 
 
 def positive(name: str, value: float) -> float:
@@ -61,27 +66,34 @@ def at_least(name: str, value: int, least: int) -> int:
 
 def one_of(name: str, value: object, choices: Sequence[str]) -> None:
     """Check a word from a short list."""
-    listed = ", ".join(repr(choice) for choice in choices)
-    must(isinstance(value, str) and value in choices, name, f"one of {listed}", repr(value))
+    if not isinstance(value, str) or value not in choices:
+        listed = ", ".join(repr(choice) for choice in choices)
+        raise wrong(name, f"one of {listed}", repr(value))
 
 
 def is_tensor(name: str, value: object) -> None:
     """Check that something is a tensor at all."""
-    must(isinstance(value, Tensor), name, "a torch.Tensor", described(value))
+    if not isinstance(value, Tensor):
+        raise wrong(name, "a torch.Tensor", described(value))
 
 
 def shape(name: str, value: Tensor, *sizes: int | None, letters: str) -> None:
     """Check a tensor's shape against `sizes`, where None admits any size; `letters` names it, as in "(B, T)"."""
     is_tensor(name, value)
-    same = value.dim() == len(sizes) and all(w is None or w == s for w, s in zip(sizes, value.shape, strict=True))
+    given = tuple(value.shape)
+    wanted = tuple([own if size is None else size for size, own in zip(sizes, given, strict=False)])
+    if len(given) == len(sizes) and given == wanted:
+        return
     sized = str(tuple("*" if size is None else size for size in sizes)).replace("'", "")
     known = "" if all(size is None for size in sizes) else f" = {sized}"
-    must(same, name, f"of shape {letters}{known}", tuple(value.shape))
+    raise wrong(name, f"of shape {letters}{known}", given)
 
 
 def integers(name: str, value: Tensor) -> None:
     """Check a tensor of ids."""
     is_tensor(name, value)
+    if value.dtype == torch.int64:  # as nearly all are
+        return
     counted = not (value.is_floating_point() or value.is_complex() or value.dtype == torch.bool)
     must(counted, name, "a tensor of whole numbers", value.dtype)
 
@@ -94,7 +106,8 @@ def floats(name: str, value: Tensor) -> None:
 
 def device(name: str, value: Tensor, home: torch.device, way_out: str = "") -> None:
     """Check that a tensor is where the others are."""
-    must(value.device == home, name, f"on {home}, as the rest{way_out}", f"on {value.device}")
+    if value.device != home:
+        raise wrong(name, f"on {home}, as the rest{way_out}", f"on {value.device}")
 
 
 def visible(value: Tensor) -> bool:

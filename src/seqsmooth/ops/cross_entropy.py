@@ -174,9 +174,9 @@ def as_target(target: SoftTarget | Tensor) -> SoftTarget:
 def check_positions(name: str, values: Tensor, target: SoftTarget, last: str) -> None:
     """Check scores or states (..., `last`) against the positions of a target."""
     checks.floats(name, values)
-    lead = "".join(f"{size}, " for size in target.shape)
-    fits = values.dim() >= 1 and values.shape[:-1] == target.shape
-    checks.must(fits, name, f"of shape ({lead}{last}), as the target", tuple(values.shape))
+    if values.dim() < 1 or values.shape[:-1] != target.shape:
+        lead = "".join(f"{size}, " for size in target.shape)
+        raise checks.wrong(name, f"of shape ({lead}{last}), as the target", tuple(values.shape))
     checks.device(name, values, target.ids.device)
 
 

@@ -33,14 +33,17 @@ def choice() -> Choice:
 def fused(*values: Tensor | None) -> bool:
     """Whether kernels run on these tensors."""
     asked = choice()
-    given = [value for value in values if value is not None]
-    if asked == "torch" or torch.compiler.is_compiling() or any(map(checks.transformed, given)):
+    if asked == "torch" or torch.compiler.is_compiling():
         return False
-    if any(value.dtype == torch.float64 for value in given):
-        return False
-    able = all(value.is_cuda for value in given) or _interpreted()
+    on_gpu = True
+    for value in values:
+        if value is not None:
+            if value.dtype == torch.float64 or checks.transformed(value):
+                return False
+            on_gpu = on_gpu and value.is_cuda
     if asked == "auto":
-        return able and not _interpreted() and installed()
+        return on_gpu and installed() and not _interpreted()
+    able = on_gpu or _interpreted()
     checks.must(installed(), VARIABLE, "'auto' or 'torch' where Triton is not installed", repr(asked))
     rule = "'auto' or 'torch' for tensors on the CPU (or set TRITON_INTERPRET=1)"
     checks.must(able, VARIABLE, rule, repr(asked))

@@ -132,5 +132,5 @@ def check_head(
 def _check_alike(name: str, value: Tensor, hidden: Tensor) -> None:
     checks.floats(name, value)
     checks.device(name, value, hidden.device)
-    if not torch.is_autocast_enabled(hidden.device.type):
-        checks.must(value.dtype == hidden.dtype, name, f"of the type of `hidden`, {hidden.dtype}", value.dtype)
+    if value.dtype != hidden.dtype and not torch.is_autocast_enabled(hidden.device.type):
+        raise checks.wrong(name, f"of the type of `hidden`, {hidden.dtype}", value.dtype)

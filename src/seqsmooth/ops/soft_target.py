@@ -31,8 +31,8 @@ class Rows:
     weights: Tensor  # (..., J)
 
     def __post_init__(self) -> None:
-        given = checks.described(self.table)
-        checks.must(hasattr(self.table, "combine"), "rows.table", "a table, as DenseTable.of(values)", given)
+        if not hasattr(self.table, "combine"):
+            raise checks.wrong("rows.table", "a table, as DenseTable.of(values)", checks.described(self.table))
         checks.integers("rows.index", self.index)
         checks.floats("rows.weights", self.weights)
         checks.must(self.index.dim() >= 1, "rows.index", "of shape (..., J)", "a scalar")
@@ -68,21 +68,21 @@ class SoftTarget:
         checks.integers("ids", self.ids)
         checks.floats("weights", self.weights)
         checks.must(self.ids.dim() >= 1, "ids", "of shape (..., K)", "a scalar")
-        checks.must(
-            self.ids.shape == self.weights.shape,
-            "weights",
-            f"of the shape of `ids`, {tuple(self.ids.shape)}",
-            tuple(self.weights.shape),
-        )
-        checks.must(isinstance(self.rows, tuple), "rows", "a tuple of Rows", checks.described(self.rows))
+        shape = self.ids.shape
+        if shape != self.weights.shape:
+            raise checks.wrong("weights", f"of the shape of `ids`, {tuple(shape)}", tuple(self.weights.shape))
+        if not isinstance(self.rows, tuple):
+            raise checks.wrong("rows", "a tuple of Rows", checks.described(self.rows))
         checks.device("weights", self.weights, self.ids.device)
         if self.ids.dtype != torch.int64:
             object.__setattr__(self, "ids", self.ids.long())
         for row in self.rows:
-            checks.must(isinstance(row, Rows), "rows", "a tuple of Rows", f"one with {checks.described(row)}")
-            fits = row.index.shape == row.weights.shape and row.index.shape[:-1] == self.ids.shape[:-1]
-            lead = ", ".join(str(size) for size in self.shape)
-            checks.must(fits, "rows.index", f"of shape ({lead}, J), as `rows.weights`", tuple(row.index.shape))
+            if not isinstance(row, Rows):
+                raise checks.wrong("rows", "a tuple of Rows", f"one with {checks.described(row)}")
+            given = row.index.shape
+            if given != row.weights.shape or given[:-1] != shape[:-1]:
+                lead = ", ".join(str(size) for size in self.shape)
+                raise checks.wrong("rows.index", f"of shape ({lead}, J), as `rows.weights`", tuple(given))
             if checks.visible(row.index):
                 checks.ids_below("rows.index", row.index, row.table.size, where=row.index >= 0)
 
@@ -238,12 +238,14 @@ class SoftTarget:
 
     def check(self, vocab_size: int, ignore_index: int = IGNORED, *, name: str = "vocab_size") -> None:
         """Check that tables and ids fit a vocabulary; `name` is the argument that told its size."""
-        checks.must(vocab_size >= 1, name, "over 1 token or more", f"over {vocab_size}")
+        if vocab_size < 1:
+            raise checks.wrong(name, "over 1 token or more", f"over {vocab_size}")
         for row in self.rows:
             size = row.table.vocab_size
             if isinstance(row.table, SparseTable) and size is None:
                 checks.ids_below("target.rows", row.table.ids, vocab_size)
-            checks.must(size in (None, vocab_size), name, f"over the {size} tokens of the target", f"over {vocab_size}")
+            if size not in (None, vocab_size):
+                raise checks.wrong(name, f"over the {size} tokens of the target", f"over {vocab_size}")
         if not checks.visible(self.ids):
             return
         empty = self.ids == ignore_index

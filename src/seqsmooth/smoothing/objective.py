@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import itertools
-from contextlib import nullcontext
 from dataclasses import replace
 
 import torch
@@ -149,7 +148,7 @@ class Objective(Precise):
         check_positions("logits", wide, ready.target, "V")
         ready.target.check(vocab_size, name="logits")
         job = self._job(ready, reduction, num_items)
-        return _result(losses(wide.reshape(-1, vocab_size), job), ready, job)
+        return _result(losses(logits.reshape(-1, vocab_size), job), ready, job)
 
     def head(
         self,
@@ -172,7 +171,7 @@ class Objective(Precise):
         wide = hidden.unsqueeze(1) if hidden.dim() == 3 else hidden
         check_head(wide, weight, bias, ready.target, chunk)
         job = self._job(ready, reduction, num_items)
-        return _result(linear_losses(wide.reshape(-1, wide.shape[-1]), weight, bias, job, chunk), ready, job)
+        return _result(linear_losses(hidden.reshape(-1, hidden.shape[-1]), weight, bias, job, chunk), ready, job)
 
     def signature(self) -> str:
         """One line that makes two runs comparable; its last word is the arithmetic that a GPU of this machine runs."""
@@ -216,25 +215,26 @@ class Objective(Precise):
         measure = self.sequence.measure(truth, lazy=self.lazy, generator=generator)
         target = self.token.spread(measure.target, vocab_size=vocab_size, generator=generator)
         more, longer = measure.tokens.shape[1] - 1, measure.tokens.shape[2] - targets.shape[1]
-        labels, inputs = truth.positions.labels.unsqueeze(1), truth.positions.inputs
+        positions = truth.positions
+        labels = positions.labels.unsqueeze(1)
         return Candidates(
             sequences=measure.tokens,
             mask=measure.mask,
             weights=measure.weights,
             target=target if self.token.keeps_empty else target.where(measure.mask),
             labels=F.pad(labels, (0, longer, 0, more), value=IGNORED) if more or longer else labels,
-            count=truth.positions.count,
+            count=positions.count,
             ess=measure.ess,
             bos=self.specials.bos,
             maker=self.key,
-            read=None if inputs is None or more else inputs.unsqueeze(1),
+            read=None if more else positions.inputs,
         )
 
     def _truth(self, targets: Tensor, references: Tensor | None, vocab_size: int | None) -> Truth:
         pad = self.specials.pad
         ignored = (self.ignore_index,) if pad is None else (self.ignore_index, pad)
         truth = Truth(targets, None, references, self.specials, vocab_size, ignored=ignored)
-        if vocab_size is not None:
+        if vocab_size is not None and self.vocab_size is None:  # or else that was checked beforehand
             self.specials.check(vocab_size)
         if checks.visible(targets):
             if vocab_size is not None:
@@ -251,9 +251,8 @@ class Objective(Precise):
             ours = candidates.maker == self.key
             checks.must(ours, "candidates", "from this objective's `propose`", "from another's")
             return candidates
-        checks.must(
-            isinstance(candidates, Tensor), "candidates", "from `propose`, or targets", checks.described(candidates)
-        )
+        if not isinstance(candidates, Tensor):
+            raise checks.wrong("candidates", "from `propose`, or targets", checks.described(candidates))
         single = self.lazy or self.sequence.only_truth
         checks.must(
             single, "candidates", "from `propose` when lazy is False, so that samples are decoded", "plain targets"
@@ -267,23 +266,26 @@ class Objective(Precise):
         return (self.entropy * candidates.weights).unsqueeze(-1).expand_as(candidates.sequences).flatten()
 
     def _job(self, candidates: Candidates, reduction: Reduction, num_items: Tensor | float | None) -> Job:
-        with nullcontext() if candidates.stream is None else torch.cuda.stream(candidates.stream):
-            job = reduced_job(
-                candidates.target,
-                reduction,
-                num_items,
-                count=candidates.count,
-                labels=candidates.labels.flatten(),
-                entropy_weights=self._entropy_weights(candidates),
-            )
-        return job if candidates.stream is None else replace(job, stream=candidates.stream)
+        if candidates.stream is not None:
+            with torch.cuda.stream(candidates.stream):
+                job = self._job(replace(candidates, stream=None), reduction, num_items)
+            return replace(job, stream=candidates.stream)
+        return reduced_job(
+            candidates.target,
+            reduction,
+            num_items,
+            count=candidates.count,
+            labels=candidates.labels.flatten(),
+            entropy_weights=self._entropy_weights(candidates),
+        )
 
     def _check_device(self, name: str, value: Tensor) -> None:
         for buffer in self.buffers():
             checks.device(name, value, buffer.device, " of the objective (`objective.to(...)` moves it)")
 
     def _check_vocabulary(self, name: str, vocab_size: int) -> None:
-        checks.must(self.vocab_size in (None, vocab_size), name, f"over {self.vocab_size} tokens", f"over {vocab_size}")
+        if self.vocab_size not in (None, vocab_size):
+            raise checks.wrong(name, f"over {self.vocab_size} tokens", f"over {vocab_size}")
 
 
 def _result(losses: RowLosses, candidates: Candidates, job: Job) -> Loss:

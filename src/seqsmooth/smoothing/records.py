@@ -112,7 +112,7 @@ class Candidates:
     bos: int | None
     maker: int
     """Which objective these are for."""
-    read: Tensor | None = None  # (B, K', T) the `inputs`, where a kernel has written them beside the rest
+    read: Tensor | None = None  # (B, T) the `inputs` of the ground truth, where a kernel has written them
     stream: torch.cuda.Stream | None = None
     """Where all this is still being made; None if that was the current one."""
 
@@ -130,7 +130,7 @@ class Candidates:
         if self.read is None:
             return self.shifted(self.bos)
         self.wait()
-        return self.read
+        return self.read.unsqueeze(1)
 
     def shifted(
         self,
@@ -158,9 +158,10 @@ class Loss:
 
 def measured(truth: Truth, reading: Reading, *rows: Rows) -> Measure:
     """The lazy measure that a kernel has read off the targets; `rows` are of shape (B, 1, T, J)."""
-    truth.keep(reading.positions)
+    positions = reading.positions
+    truth.keep(positions)
     target = SoftTarget(reading.ids.unsqueeze(1), reading.weights.unsqueeze(1), rows)
-    return Measure(truth.tokens.unsqueeze(1), truth.mask.unsqueeze(1), reading.whole, target, reading.ess)
+    return Measure(positions.tokens.unsqueeze(1), positions.mask.unsqueeze(1), reading.whole, target, reading.ess)
 
 
 def stack_atoms(

@@ -16,7 +16,6 @@ from seqsmooth.ops.soft_target import Rows, SoftTarget
 from seqsmooth.ops.tables import DenseTable, SparseTable, Table, UniformTable, padded_rows
 from seqsmooth.smoothing.law import checksum
 from seqsmooth.smoothing.token_law import TokenLaw
-from seqsmooth.smoothing.uniform import thinned
 
 Missing = Sequence[int] | Tensor | Literal["zeros"]
 Mode = Literal["dense", "sampled", "top-k"]
@@ -146,10 +145,10 @@ class Similarity(TokenLaw):
     def spread(self, target: SoftTarget, *, vocab_size: int | None, generator: torch.Generator | None) -> SoftTarget:
         """A row of S for each slot; rows of other tables are multiplied by M."""
         rows = tuple(self._through(row) for row in target.rows)
-        kept = thinned(SoftTarget(target.ids, target.weights), 1 - self.alpha)
+        kept = (1 - self.alpha) * target.weights
         if self.mode != "sampled":
             own = Rows(self._table(), target.ids, self.alpha * target.weights)
-            return SoftTarget(kept.ids, kept.weights, (own, *rows))
+            return SoftTarget(target.ids, kept, (own, *rows))
         assert self.k is not None
         drawn = (
             self._draw(target.ids.reshape(-1).clamp_min(0), self.k, generator)
@@ -157,7 +156,7 @@ class Similarity(TokenLaw):
             .flatten(-2)
         )
         weights = (self.alpha / self.k * target.weights).repeat_interleave(self.k, -1)
-        return SoftTarget(torch.cat([kept.ids, drawn], -1), torch.cat([kept.weights, weights], -1), rows)
+        return SoftTarget(torch.cat([target.ids, drawn], -1), torch.cat([kept, weights], -1), rows)
 
     def mix(self, table: Table) -> DenseTable:
         """The rows of a table times M, in full: its mass is then dense anyway."""

@@ -397,18 +397,31 @@ def summed(smoothed, nll, count, items, factor, total, total_nll, COUNTED: tl.co
 
 
 @triton.jit
-def rescaled(values, size, upstream, items, factor, COUNTED: tl.constexpr, FOLD: tl.constexpr, BLOCK: tl.constexpr):
+def _rescale(values, size, scale, BLOCK: tl.constexpr):
+    """Multiply in place, every program its blocks."""
+    step = tl.num_programs(0).to(tl.int64) * BLOCK
+    at = tl.program_id(0).to(tl.int64) * BLOCK + tl.arange(0, BLOCK)
+    for _ in range(0, tl.cdiv(size, step)):
+        value = tl.load(values + at, mask=at < size, other=0.0).to(tl.float32)
+        tl.store(values + at, (scale * value).to(values.dtype.element_ty), mask=at < size)
+        at += step
+
+
+@triton.jit
+def rescaled(
+    first, second, third, first_size, second_size, third_size, upstream, items, factor,
+    COUNTED: tl.constexpr, FOLD: tl.constexpr, NUMBER: tl.constexpr, BLOCK: tl.constexpr,
+):  # fmt: skip
     """Multiply by what came from above, and if not done before, divide by the number of items; by 1 is by nothing."""
     scale = tl.load(upstream).to(tl.float32)
     if not FOLD:
         scale *= share_of(items, factor, COUNTED)
     if scale != 1:
-        step = tl.num_programs(0).to(tl.int64) * BLOCK
-        at = tl.program_id(0).to(tl.int64) * BLOCK + tl.arange(0, BLOCK)
-        for _ in range(0, tl.cdiv(size, step)):
-            value = tl.load(values + at, mask=at < size, other=0.0).to(tl.float32)
-            tl.store(values + at, (scale * value).to(values.dtype.element_ty), mask=at < size)
-            at += step
+        _rescale(first, first_size, scale, BLOCK)
+        if NUMBER > 1:
+            _rescale(second, second_size, scale, BLOCK)
+        if NUMBER > 2:
+            _rescale(third, third_size, scale, BLOCK)
 
 
 @triton.jit

@@ -6,12 +6,12 @@ from dataclasses import dataclass
 from typing import Any
 
 import torch
-import triton
 from torch import Tensor
 
 from seqsmooth.ops.cross_entropy import Job, plain_losses
 from seqsmooth.ops.kernels import rows as row_kernels
 from seqsmooth.ops.kernels import similarity as similarity_kernels
+from seqsmooth.ops.kernels.sizes import blocks, power_of_2
 from seqsmooth.ops.similarity import BLOCK, SimilarityTable, two_powers
 from seqsmooth.ops.soft_target import Rows, SoftTarget
 from seqsmooth.ops.tables import DenseTable, SparseTable, UniformTable, padded, padded_rows
@@ -46,11 +46,12 @@ class _Parts:
     law: Rows | None = None
 
 
+_NOTHING = _Parts()
+
+
 def fits(target: SoftTarget) -> bool:
     """Whether the kernels can serve a target."""
-    held = [target.weights, *(row.weights for row in target.rows)]
-    held += [row.table.values for row in target.rows if isinstance(row.table, DenseTable)]
-    if torch.is_grad_enabled() and any(value.requires_grad for value in held):
+    if torch.is_grad_enabled() and _learned(target):
         return False
     parts = _sorted(target)
     if parts is None:
@@ -65,6 +66,16 @@ def fits(target: SoftTarget) -> bool:
         most = MOST_LISTED if _distinct(target, parts.sparse) else MOST_SLOTS
         return slots + parts.sparse.index.shape[-1] * _listed(parts.sparse).ids.shape[1] <= most
     return slots <= MOST_SLOTS
+
+
+def _learned(target: SoftTarget) -> bool:
+    """Whether a gradient of the target itself is wanted."""
+    tables = (row.table for row in target.rows)
+    return (
+        target.weights.requires_grad
+        or any(row.weights.requires_grad for row in target.rows)
+        or any(isinstance(table, DenseTable) and table.values.requires_grad for table in tables)
+    )
 
 
 def row_losses(
@@ -132,21 +143,18 @@ class _HeadLosses(torch.autograd.Function):
     @staticmethod
     def backward(ctx: Any, upstream: Tensor, _: Tensor) -> tuple[Tensor | None, ...]:
         job: Job = ctx.job
+        if ctx.gradients is not None and not torch.is_grad_enabled():
+            made, ctx.gradients = ctx.gradients, None  # given away: a second pass through the graph makes its own
+            _rescale(made, upstream, job)
+            return (*made, None, None)
         hidden, weight, bias = ctx.saved_tensors
         if torch.is_grad_enabled():
             given = [value for value, wanted in zip((hidden, weight, bias), ctx.wanted, strict=True) if wanted]
             total = plain_losses(torch.nn.functional.linear(hidden, weight, bias), job)[0]
             slopes = iter(torch.autograd.grad(total, given, upstream, create_graph=True))
             return (*(next(slopes) if wanted else None for wanted in ctx.wanted), None, None)
-        made, ctx.gradients = ctx.gradients, None  # given away: a second pass through the graph makes its own
-        if made is None:
-            made = _chunked(hidden, weight, bias, job, ctx.chunk, ctx.wanted)[1]
-        for gradient in made:
-            if gradient is not None and gradient.numel():
-                row_kernels.rescaled[(min(528, triton.cdiv(gradient.numel(), 4096)),)](
-                    gradient, gradient.numel(), upstream, job.items, job.factor, job.items is not None,
-                    hidden.dtype in FOLDED, 4096, num_warps=8,
-                )  # fmt: skip
+        made = _chunked(hidden, weight, bias, job, ctx.chunk, ctx.wanted)[1]
+        _rescale(made, upstream, job)
         return (*made, None, None)
 
 
@@ -162,49 +170,52 @@ def _chunked(
     (count, _), vocab_size = hidden.shape, weight.shape[0]
     width = padded(vocab_size)
     most = chunk or max(1, CHUNK_BYTES // (width * hidden.element_size()))
-    chunks = max(1, triton.cdiv(count, most))
-    most = triton.cdiv(count, chunks)
+    chunks = max(1, blocks(count, most))
+    most = blocks(count, chunks)
     buffer = hidden.new_empty(most, width)
-    for_hidden = torch.empty_like(hidden) if wanted[0] else None
     # Partial sums in half precision are as good as one for two chunks, and no more.
     wide = chunks > 2 and hidden.dtype != torch.float32
-    for_weight = torch.empty_like(weight, dtype=torch.float32 if wide else weight.dtype) if wanted[1] else None
-    for_bias = torch.zeros_like(bias, dtype=torch.float32) if wanted[2] and bias is not None else None
-    smoothed, nll = _room(hidden)
+    for_hidden = torch.empty_like(hidden) if wanted[0] else None
+    for_weight: Tensor | None = None
+    for_bias: Tensor | None = None
+    losses = _room(hidden)
     for number in range(chunks):
-        part = slice(number * most, min((number + 1) * most, count))
-        states = hidden[part]
-        logits = buffer[: states.shape[0], :vocab_size]
+        part = None if chunks == 1 else slice(number * most, min((number + 1) * most, count))
+        states = hidden if part is None else hidden[part]
+        logits = buffer.as_strided((states.shape[0], vocab_size), (width, 1))
         torch.mm(states, weight.T, out=logits)
         job.wait()  # only now, so that targets may still be in the making while the first logits are
-        results = smoothed[part], nll[part]
-        marks = _launch(logits, logits if any(wanted) else None, bias, job[part], results)
+        into = logits if any(wanted) else None
+        if part is None:
+            marks = _launch(logits, into, bias, job, losses)
+        else:
+            marks = _launch(logits, into, bias, job[part], (losses[0][part], losses[1][part]))
         if for_hidden is not None:
-            torch.mm(logits, weight, out=for_hidden[part])
-        if for_weight is not None:
+            torch.mm(logits, weight, out=for_hidden if part is None else for_hidden[part])
+        if wanted[1]:
             states = _emptied(states, marks)
-            if wide and number == 0:
-                for_weight.copy_(torch.mm(logits.T, states))
+            if for_weight is None:
+                for_weight = torch.mm(logits.T, states)
+                for_weight = for_weight.float() if wide else for_weight
             elif wide:
                 for_weight += torch.mm(logits.T, states)
-            elif number == 0:
-                torch.mm(logits.T, states, out=for_weight)
             else:
                 for_weight.addmm_(logits.T, states)
-        if for_bias is not None:
-            for_bias += logits.sum(0, dtype=torch.float32)
+        if wanted[2]:
+            sums = logits.sum(0, dtype=torch.float32)
+            for_bias = sums if for_bias is None else for_bias.add_(sums)
     gradients = (
         for_hidden,
         None if for_weight is None else for_weight.to(weight.dtype),
         None if for_bias is None or bias is None else for_bias.to(bias.dtype),
     )
-    return _summed((smoothed, nll), job), gradients
+    return _summed(losses, job), gradients
 
 
 def _room(like: Tensor) -> tuple[Tensor, Tensor]:
     """Where the losses of rows go."""
-    smoothed, nll = (torch.empty(like.shape[0], dtype=torch.float32, device=like.device) for _ in range(2))
-    return smoothed, nll
+    smoothed = torch.empty(like.shape[0], dtype=torch.float32, device=like.device)
+    return smoothed, torch.empty_like(smoothed)
 
 
 def _emptied(states: Tensor, state: Tensor) -> Tensor:
@@ -217,11 +228,26 @@ def _emptied(states: Tensor, state: Tensor) -> Tensor:
 
 
 def _summed(losses: tuple[Tensor, Tensor], job: Job) -> tuple[Tensor, Tensor]:
-    total, nll = (torch.empty((), dtype=torch.float32, device=losses[0].device) for _ in range(2))
+    smoothed, nll = losses
+    total, total_nll = smoothed.new_empty(()), smoothed.new_empty(())
     row_kernels.summed[(1,)](
-        *losses, losses[0].shape[0], job.items, job.factor, total, nll, job.items is not None, 4096, num_warps=8
-    )
-    return total, nll
+        smoothed, nll, smoothed.shape[0], job.items, job.factor, total, total_nll, job.items is not None, 4096,
+        num_warps=8,
+    )  # fmt: skip
+    return total, total_nll
+
+
+def _rescale(gradients: tuple[Tensor | None, ...], upstream: Tensor, job: Job) -> None:
+    """Multiply gradients of a head by what came from above, in place and in one launch."""
+    made = [gradient for gradient in gradients if gradient is not None]
+    sizes = [gradient.numel() for gradient in made]
+    if not any(sizes):
+        return
+    first, second, third = (*made, None, None)[:3]
+    row_kernels.rescaled[(min(528, blocks(max(sizes), 4096)),)](
+        first, second, third, *(*sizes, 0, 0)[:3], upstream, job.items, job.factor,
+        COUNTED=job.items is not None, FOLD=made[0].dtype in FOLDED, NUMBER=len(made), BLOCK=4096, num_warps=8,
+    )  # fmt: skip
 
 
 def _launch(
@@ -238,10 +264,11 @@ def _launch(
     state = smoothed.new_empty(4, count)
     if count == 0:
         return state
-    parts = _sorted(job.target)
+    target, labels = job.target, job.labels
+    ids, weights = target.ids, target.weights
+    parts = _sorted(target)
     assert parts is not None
-    target = job.target
-    slots = target.ids.shape[1]
+    slots = ids.shape[1]
     lists, listed_ids, listed_weights, index_l, share_l, length = 0, None, None, None, None, 1
     if parts.sparse is not None:
         table = _listed(parts.sparse)
@@ -251,7 +278,7 @@ def _launch(
     background = _background_arguments(parts.uniform)
     law = parts.law
     limit = _limit(logits)
-    if gradient is not None:
+    if gradient is not None and gradient is not logits:
         limit = min(limit, _limit(gradient))
     into = logits if gradient is None else gradient
     fold = job.reduced and logits.dtype in FOLDED
@@ -266,27 +293,28 @@ def _launch(
         "COUNTED": job.items is not None,
         "FOLD": fold,
         "EXACT": logits.dtype == torch.float32,
-        "AGAIN": upstream is not None,
     }
-    by_tiles = law is not None
+    by_rows = gradient is not None and law is None
+    j0, s0 = _sizes(parts.uniform)
+    j1, s1 = _sizes(*parts.dense[:1])
+    j2, s2 = _sizes(*parts.dense[1:])
+    j3, s3 = _sizes(law)
     row_kernels.rows[(count,)](
         logits, logits.stride(0), into, into.stride(0), bias, limit, vocab_size,
         smoothed, nll, state, count,
-        None if job.labels is None else job.labels.contiguous(), bonuses, bonus_stride,
+        None if labels is None else labels.contiguous(), bonuses, bonus_stride,
         job.items, job.factor, sent, sent_stride,
-        target.ids, target.ids.stride(0), target.ids.stride(1),
-        target.weights, target.weights.stride(0), target.weights.stride(1),
+        ids, *ids.stride(), weights, *weights.stride(),
         listed_ids, listed_weights, index_l, share_l,
         *_table_arguments(parts.dense, 0, vocab_size), *_table_arguments(parts.dense, 1, vocab_size),
         *background[:-1],
         *((None, None) if law is None else (law.index.contiguous(), law.weights.contiguous())),
         job.ignore_index,
-        LISTS=lists, LENGTH=length, DISTINCT=_distinct(target, parts.sparse), SLOTS=_power(slots + lists * length, 16),
-        **_sizes("0", parts.uniform), **_sizes("1", *parts.dense[:1]), **_sizes("2", *parts.dense[1:]),
-        **_sizes("3", law),
-        LABELS=job.labels is not None, GRADIENT=gradient is not None and not by_tiles,
-        PADDED=limit > vocab_size, **(same if not by_tiles else same | {"AGAIN": False}),
-        **_tiling(vocab_size, parts, gradient is not None and not by_tiles),
+        LISTS=lists, LENGTH=length, DISTINCT=_distinct(target, parts.sparse),
+        SLOTS=power_of_2(slots + lists * length, 16),
+        J0=j0, S0=s0, J1=j1, S1=s1, J2=j2, S2=s2, J3=j3, S3=s3,
+        LABELS=labels is not None, GRADIENT=by_rows, PADDED=limit > vocab_size,
+        AGAIN=upstream is not None and law is None, **same, **_tiling(vocab_size, parts, by_rows),
     )  # fmt: skip
     if law is not None:
         _add_law(law, parts, logits, gradient, bias, job, state, smoothed, sent, sent_stride, limit, background, same)
@@ -316,8 +344,8 @@ def _add_law(
     exact = logits.dtype == torch.float32
     held = law.index.shape[1] == 1 and wide + narrow <= WIDEST_HELD and not exact
     made = table.singles if exact else table.halves
-    groups = triton.cdiv(count, TILES["ROWS"])
-    share = min(triton.cdiv(vocab_size, TILES["TOKENS"]), max(1, 1056 // groups))
+    groups = blocks(count, TILES["ROWS"])
+    share = min(blocks(vocab_size, TILES["TOKENS"]), max(1, 1056 // groups))
     partial = torch.empty(share, count, dtype=torch.float32, device=logits.device)
     into = logits if gradient is None else gradient
     dense = parts.dense[0] if parts.dense else None
@@ -337,7 +365,8 @@ def _add_law(
         law.index.contiguous(), law.weights.contiguous(),
         J=law.index.shape[1], J0=0 if parts.uniform is None else parts.uniform.index.shape[1],
         J2=0 if dense is None else dense.index.shape[1], FREQUENCY=frequency, GRADIENT=gradient is not None,
-        WIDE=wide, NARROW=narrow, HELD=held, DEPTH=32, PRECISION="tf32x3", **same, **TILES, PARTS=share,
+        WIDE=wide, NARROW=narrow, HELD=held, DEPTH=32, PRECISION="tf32x3", AGAIN=upstream is not None, **same, **TILES,
+        PARTS=share,
     )  # fmt: skip
     if upstream is None:
         smoothed -= partial.sum(0)
@@ -345,6 +374,8 @@ def _add_law(
 
 def _sorted(target: SoftTarget) -> _Parts | None:
     """The parts of a target by kind; None where there are more than the kernels read."""
+    if not target.rows:
+        return _NOTHING
     sparse: list[Rows] = []
     dense: list[Rows] = []
     uniform: list[Rows] = []
@@ -401,7 +432,9 @@ def _table_arguments(dense: tuple[Rows, ...], number: int, vocab_size: int) -> t
     row = dense[number]
     table = _dense(row, vocab_size)
     index, share = row.index.contiguous(), row.weights.contiguous()
-    lists = torch.empty_like(index, dtype=torch.float32), torch.empty_like(index)
+    # One row a position of the first table needs no merging.
+    alone = number == 0 and index.shape[1] == 1
+    lists = (None, None) if alone else (torch.empty_like(index, dtype=torch.float32), torch.empty_like(index))
     limit = min(padded(vocab_size), table.values.shape[1])
     return table.values, table.values.stride(0), limit, table.masses, index, share, *lists
 
@@ -415,14 +448,10 @@ def _background_arguments(row: Rows | None) -> tuple[Any, ...]:
     return row.index.contiguous(), row.weights.contiguous(), row.table.tokens, *without, len(row.table.excluded)
 
 
-def _sizes(name: str, row: Rows | None = None) -> dict[str, int]:
+def _sizes(row: Rows | None = None) -> tuple[int, int]:
+    """Rows that a position weighs, and the size of a tile of them."""
     count = 0 if row is None else row.index.shape[1]
-    return {f"J{name}": count, f"S{name}": _power(count, 2)}
-
-
-def _power(size: int, least: int) -> int:
-    power: int = triton.next_power_of_2(max(size, least))
-    return power
+    return count, power_of_2(count, 2)
 
 
 def _limit(values: Tensor) -> int:
@@ -443,7 +472,7 @@ def _tiling(vocab_size: int, parts: _Parts, gradient: bool) -> dict[str, int]:
         return {"BLOCK": 8192 if parts.uniform else 16384, "num_warps": 16}
     if vocab_size > 24576 and gradient and not parts.dense:
         return {"BLOCK": 4096, "num_warps": 4}
-    chosen = {"BLOCK": min(1024, _power(vocab_size, 16)), "num_warps": 4}
+    chosen = {"BLOCK": min(1024, power_of_2(vocab_size, 16)), "num_warps": 4}
     if any(row.index.shape[1] > 1 for row in parts.dense) and torch.version.hip is None:
         chosen["maxnreg"] = 72
     return chosen

@@ -9,12 +9,14 @@ from __future__ import annotations
 import math
 import struct
 from dataclasses import dataclass
+from functools import cache
 
 import torch
 import triton
 import triton.language as tl
 from torch import Tensor
 
+from seqsmooth.ops.kernels.sizes import blocks, power_of_2
 from seqsmooth.ops.positions import Positions, Reading, Source
 
 VARYING = ["stride_item", "stride_step", "batch", "steps", "pool_stride", "drawn"]  # not worth a compilation each
@@ -72,10 +74,9 @@ class Sampled:
 def truth(source: Source) -> Reading:
     """All mass on the ground truth."""
     out, grid = _allocate(source, 1, math.inf), _blocks(source)
-    nothing = Sites((), None, 0.0, None, None, 0, ())
     target_kernel[grid](
         **out.arguments(source),
-        **nothing.arguments(),
+        **_nowhere(),
         background=None,
         index=None,
         alpha=0.0,
@@ -113,9 +114,9 @@ def samples(
     tokens = torch.empty_like(points, dtype=torch.int64)
     mask = torch.empty_like(points, dtype=torch.bool)
     log_prob = torch.empty(batch, number, dtype=torch.float64, device=points.device)
-    wide = triton.next_power_of_2(steps)
-    tall = min(triton.next_power_of_2(number), max(1, 1024 // wide))
-    sample_kernel[batch, triton.cdiv(number, tall)](
+    wide = power_of_2(steps)
+    tall = min(power_of_2(number), max(1, 1024 // wide))
+    sample_kernel[batch, blocks(number, tall)](
         **out.arguments(source),
         **sites.arguments(),
         points=points,
@@ -170,7 +171,7 @@ class _Outputs:
             **_numbered("IGNORED", ignored, 2),
             "FILLER": source.filler,
             "BOS": source.bos,
-            "COUNTED": min(triton.next_power_of_2(targets.numel()), 4096),
+            "COUNTED": min(power_of_2(targets.numel()), 4096),
         }
 
     def reading(self) -> Reading:
@@ -204,9 +205,16 @@ def _allocate(source: Source, slots: int, ess: float) -> _Outputs:
 
 
 def _blocks(source: Source) -> tuple[int]:
-    return (triton.cdiv(source.targets.numel(), 128),)
+    return (blocks(source.targets.numel(), 128),)
 
 
+@cache
+def _nowhere() -> dict[str, object]:
+    """No place may change."""
+    return Sites((), None, 0.0, None, None, 0, ()).arguments()
+
+
+@cache
 def _numbered(name: str, ids: tuple[int, ...], most: int) -> dict[str, int]:
     padded = (*ids, *[NOWHERE] * most)[:most]
     return {f"{name}_{number}": token for number, token in enumerate(padded)}
