@@ -19,7 +19,10 @@ from seqsmooth.ops.tables import DenseTable, SparseTable, UniformTable
 pytest.importorskip("triton")
 soft_cross_entropy = pytest.importorskip("seqsmooth.ops.kernels.soft_cross_entropy")
 SIZES = [1, 2, 3, 31, 64, 129] + ([9488, 22822, 30000, 128256] if torch.cuda.is_available() else [])
-KINDS = ["labels", "slots", "uniform", "dense", "two-tables", "lists", "long-list", "everything", "law", "law-and-more"]
+KINDS = [
+    "labels", "slots", "uniform", "dense", "two-tables", "lists", "sets", "long-list", "everything",
+    "law", "law-and-more",
+]  # fmt: skip
 
 
 def unit_rows(count: int, dimension: int, device: torch.device) -> Tensor:
@@ -43,6 +46,8 @@ def some_target(kind: str, rows: int, vocab_size: int, device: torch.device) -> 
     values = torch.rand(7, vocab_size, device=device).masked_fill_(torch.rand(7, vocab_size, device=device) < 0.3, 0)
     dense = DenseTable.of(values)
     sparse = SparseTable(torch.randint(vocab_size, (4, 6), device=device), torch.rand(4, 6, device=device), vocab_size)
+    every = torch.stack([torch.randperm(vocab_size, device=device)[:150] for _ in range(4)])
+    sets = SparseTable(every, torch.rand(every.shape, device=device), vocab_size, distinct=True)
     long = SparseTable(torch.randint(vocab_size, (1, 90), device=device), torch.rand(1, 90, device=device), vocab_size)
     uniform = UniformTable(vocab_size, (0, vocab_size - 1) if vocab_size > 3 else ())
     known = torch.rand(vocab_size, device=device) < 0.8
@@ -54,6 +59,7 @@ def some_target(kind: str, rows: int, vocab_size: int, device: torch.device) -> 
         "dense": (part(dense, 1),),
         "two-tables": (part(dense, 6), part(DenseTable.of(values[:1]), 1)),
         "lists": (part(sparse, 2),),
+        "sets": (part(sets, 1),),
         "long-list": (part(long, 1),),
         "everything": (part(dense, 3), part(uniform, 2), part(sparse, 1), part(DenseTable.of(values[2:]), 2)),
         "law": (part(law, 1),),

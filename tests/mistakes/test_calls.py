@@ -157,6 +157,7 @@ PROPOSE: Cases = {
         lambda: propose(generator=0),
         r"`generator` must be a torch\.Generator \(`torch\.Generator\(\)\..* makes one\), but is an int",
     ),
+    "stream a number": (lambda: propose(stream=0), r"`stream` must be a torch\.cuda\.Stream, but is an int"),
     "generator of another device": (
         lambda: propose(TARGETS.to("meta"), generator=torch.Generator()),
         r"`generator` must be on the device of the targets, meta, but is cpu",

@@ -38,6 +38,13 @@ class Job:
     """Whether losses are summed, multiplied by `factor` and divided by `items`; or else there is one a row."""
     items: Tensor | None = None  # (); nothing is divided by 0 of them
     factor: float = 1.0
+    stream: torch.cuda.Stream | None = None
+    """Where the target is still being made; None if that is the current one."""
+
+    def wait(self) -> None:
+        """Let the current stream wait for the target."""
+        if self.stream is not None:
+            torch.cuda.current_stream(self.stream.device).wait_stream(self.stream)
 
     def __getitem__(self, part: slice) -> Job:
         """Some of the rows."""
@@ -125,6 +132,7 @@ def losses(
     job: Job,
 ) -> RowLosses:
     """Cross entropy, entropy and NLL of rows of logits, by kernels where they can run."""
+    job.wait()
     if dispatch.fused(logits):
         from seqsmooth.ops.kernels import soft_cross_entropy
 

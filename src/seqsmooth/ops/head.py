@@ -74,6 +74,7 @@ def linear_losses(
 
         if soft_cross_entropy.fits(job.target):
             return RowLosses(*soft_cross_entropy.head_losses(hidden, weight, bias, job, chunk))
+    job.wait()
     return job.reduce(_again_in_backward(hidden, weight, bias, job.per_row(), chunk))
 
 

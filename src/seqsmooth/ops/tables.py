@@ -142,6 +142,8 @@ class SparseTable:
     weights: Tensor  # (G, P)
     vocab_size: int | None
     mixed: bool = False
+    distinct: bool = False
+    """Whether no row has mass on a token in two pairs."""
 
     @property
     def size(self) -> int:
@@ -175,7 +177,7 @@ class SparseTable:
 
 @dataclass(frozen=True, eq=False)
 class UniformTable:
-    """One row: uniform over the vocabulary without the excluded ids; empty if nothing is left."""
+    """V rows, all alike: uniform over the vocabulary without the excluded ids; empty if nothing is left."""
 
     vocab_size: int
     excluded: tuple[int, ...] = ()
@@ -183,8 +185,8 @@ class UniformTable:
 
     @property
     def size(self) -> int:
-        """One row."""
-        return 1
+        """As many rows as tokens, so that a token is the number of its row."""
+        return self.vocab_size
 
     @property
     def tokens(self) -> int:

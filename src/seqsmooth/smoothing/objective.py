@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import itertools
+from contextlib import nullcontext
+from dataclasses import replace
 
 import torch
 from torch import Tensor
 from torch.nn import functional as F
 
-from seqsmooth.ops import checks
+from seqsmooth.ops import checks, dispatch
 from seqsmooth.ops.cross_entropy import Job, Reduction, RowLosses, check_positions, losses, reduced_job
 from seqsmooth.ops.head import check_head, linear_losses
 from seqsmooth.ops.soft_target import IGNORED
@@ -94,6 +96,7 @@ class Objective(Precise):
         *,
         references: Tensor | None = None,  # (B, R, S) int64, padded with PAD or any negative id
         generator: torch.Generator | None = None,
+        stream: torch.cuda.Stream | None = None,
     ) -> Candidates:
         """What to decode, and what should then be predicted.
 
@@ -103,8 +106,20 @@ class Objective(Precise):
                 of them has rows of padding.
             generator: source of the samples; torch's global one by default. Inside a CUDA graph, one of your own must
                 be told to the graph before the capture: `graph.register_generator_state(generator)`.
+            stream: on a GPU, another stream to draw and score on, while the current one goes on with the model, which
+                needs nothing of the candidates when lazy. The loss waits for it; call `candidates.wait()` before
+                reading their tensors yourself.
         """
-        return self._propose(targets, references, generator, self.vocab_size)
+        if stream is None:
+            return self._propose(targets, references, generator, self.vocab_size)
+        rule = "a torch.cuda.Stream"
+        checks.must(isinstance(stream, torch.cuda.Stream), "stream", rule, checks.described(stream))
+        # It starts after all that came before on the current stream. So memory that it takes over from an earlier step
+        # is no longer read there, and needs no `record_stream`.
+        stream.wait_stream(torch.cuda.current_stream(stream.device))
+        with torch.cuda.stream(stream):
+            candidates = self._propose(targets, references, generator, self.vocab_size)
+        return replace(candidates, stream=stream)
 
     def forward(
         self,
@@ -160,7 +175,7 @@ class Objective(Precise):
         return _result(linear_losses(wide.reshape(-1, wide.shape[-1]), weight, bias, job, chunk), ready, job)
 
     def signature(self) -> str:
-        """One line that makes two runs comparable."""
+        """One line that makes two runs comparable; its last word is the arithmetic that a GPU of this machine runs."""
         parts = [
             f"seq:({self.sequence.signature()})",
             f"tok:({self.token.signature()})",
@@ -170,6 +185,7 @@ class Objective(Precise):
             *([f"ignore:{self.ignore_index}"] if self.ignore_index != IGNORED else []),
             f"specials:({self.specials})",
             f"version:{__version__}",
+            f"kernels:{dispatch.path()}",
         ]
         return "|".join(parts)
 
@@ -251,14 +267,16 @@ class Objective(Precise):
         return (self.entropy * candidates.weights).unsqueeze(-1).expand_as(candidates.sequences).flatten()
 
     def _job(self, candidates: Candidates, reduction: Reduction, num_items: Tensor | float | None) -> Job:
-        return reduced_job(
-            candidates.target,
-            reduction,
-            num_items,
-            count=candidates.count,
-            labels=candidates.labels.flatten(),
-            entropy_weights=self._entropy_weights(candidates),
-        )
+        with nullcontext() if candidates.stream is None else torch.cuda.stream(candidates.stream):
+            job = reduced_job(
+                candidates.target,
+                reduction,
+                num_items,
+                count=candidates.count,
+                labels=candidates.labels.flatten(),
+                entropy_weights=self._entropy_weights(candidates),
+            )
+        return job if candidates.stream is None else replace(job, stream=candidates.stream)
 
     def _check_device(self, name: str, value: Tensor) -> None:
         for buffer in self.buffers():

@@ -113,6 +113,13 @@ class Candidates:
     maker: int
     """Which objective these are for."""
     read: Tensor | None = None  # (B, K', T) the `inputs`, where a kernel has written them beside the rest
+    stream: torch.cuda.Stream | None = None
+    """Where all this is still being made; None if that was the current one."""
+
+    def wait(self) -> None:
+        """Let the current stream wait for the one that `propose` was given."""
+        if self.stream is not None:
+            torch.cuda.current_stream(self.stream.device).wait_stream(self.stream)
 
     @property
     def inputs(self) -> Tensor:  # (B, K', T)
@@ -120,7 +127,10 @@ class Candidates:
         rule = "given for `inputs` (or take `shifted(start)` with the token your decoder starts from)"
         checks.must(self.bos is not None, "specials.bos", rule, None)
         assert self.bos is not None
-        return self.shifted(self.bos) if self.read is None else self.read
+        if self.read is None:
+            return self.shifted(self.bos)
+        self.wait()
+        return self.read
 
     def shifted(
         self,
@@ -128,6 +138,7 @@ class Candidates:
     ) -> Tensor:  # (B, K', T)
         """Decoder inputs for teacher forcing: BOS, y_1 .. y_{T-1}."""
         checks.at_least("bos", bos, 0)
+        self.wait()
         return torch.cat([torch.full_like(self.sequences[..., :1], bos), self.sequences[..., :-1]], -1)
 
 

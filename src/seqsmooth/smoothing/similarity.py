@@ -225,7 +225,7 @@ class Similarity(TokenLaw):
     def _table(self) -> DenseTable | SparseTable | SimilarityTable:
         if self.neighbours is not None:
             assert self.table is not None
-            return SparseTable(self.neighbours, self.table, self.vocab_size)
+            return SparseTable(self.neighbours, self.table, self.vocab_size, distinct=True)
         if self.table is not None:
             assert self.masses is not None
             return DenseTable(self.table, self.masses, columns=self.vocab_size)

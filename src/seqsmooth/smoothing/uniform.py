@@ -36,15 +36,21 @@ class Uniform(TokenLaw):
         return law
 
     def spread(self, target: SoftTarget, *, vocab_size: int | None, generator: torch.Generator | None) -> SoftTarget:
-        """All rows of S are the same, so only the total mass of each position counts."""
+        """A row of S for each slot, and for each row of another table; all rows of S are the same."""
         checks.must(vocab_size is not None, "vocab_size", VOCAB_SIZE_RULE, None)
         assert vocab_size is not None
         rest = vocab_size - len(self.excluded)
         checks.must(rest >= 1, "vocab_size", "more than the special tokens that get no mass", vocab_size)
-        mass = target.settle().mass().unsqueeze(-1)
         table = UniformTable(vocab_size, self.excluded)
-        index = torch.zeros_like(mass, dtype=torch.long)
-        return thinned(target, 1 - self.alpha, Rows(table, index, self.alpha * mass))
+        index, weights = [target.ids], [target.weights]
+        for row in target.rows:
+            index.append(row.index.clamp_max(0))  # of rows that are all alike, the first
+            weights.append(row.weights * row.table.mass(row.index.clamp_min(0)))
+        if target.rows:
+            ids, mass = torch.cat(index, -1), torch.cat([part.to(weights[0].dtype) for part in weights], -1)
+        else:
+            ids, mass = target.ids, target.weights
+        return thinned(target, 1 - self.alpha, Rows(table, ids, self.alpha * mass))
 
     def options(self) -> dict[str, object]:
         """The share spread."""

@@ -101,21 +101,15 @@ class TrainingStep:
             return self.objective.head(hidden, self.model.head.weight, candidates, self.model.head.bias)
 
     def _lazily(self, batch: Batch) -> Loss:
-        here = torch.cuda.current_stream(self.device) if self._aside is not None else None
-        if self._aside is not None:
-            # It starts after all that came before on the main stream. So memory that it takes over from an earlier step
-            # is no longer read there, and needs no `record_stream`.
-            self._aside.wait_stream(here)  # type: ignore[arg-type]
-        with torch.cuda.stream(self._aside):
-            candidates = self._propose(batch)
+        candidates = self._propose(batch, self._aside)
         hidden = self.model(batch.inputs, self._shifted(batch.targets))
-        if here is not None:
-            here.wait_stream(self._aside)  # type: ignore[arg-type]
         return self.objective.head(hidden, self.model.head.weight, candidates, self.model.head.bias)
 
-    def _propose(self, batch: Batch) -> Candidates:
+    def _propose(self, batch: Batch, stream: torch.cuda.Stream | None = None) -> Candidates:
         with torch.autocast(self.device.type, enabled=False):  # weights and rewards are few, and keep their precision
-            return self.objective.propose(batch.targets, references=batch.references, generator=self.generator)
+            return self.objective.propose(
+                batch.targets, references=batch.references, generator=self.generator, stream=stream
+            )
 
     def _shifted(
         self,

@@ -55,6 +55,20 @@ def _slots(
 
 
 @triton.jit
+def _joined(ids, id_row, id_slot, token, weight, filled, row, ignore_index, K: tl.constexpr, SLOTS: tl.constexpr):
+    """The whole mass of each slot's token, where after the first K all tokens are different."""
+    slot = tl.arange(0, SLOTS)
+    total = weight
+    for k in range(K):
+        mine = tl.load(ids + row * id_row + k * id_slot)
+        others = filled & (token == mine) & (slot != k) & (mine != ignore_index)
+        own = tl.sum(tl.where(slot == k, weight, 0.0), 0)
+        listed = tl.sum(tl.where(others & (slot >= K), weight, 0.0), 0)
+        total += tl.where(others, own, 0.0) + tl.where(slot == k, listed, 0.0)
+    return total
+
+
+@triton.jit
 def _mass(masses, index, share, row, J: tl.constexpr, SIZE: tl.constexpr, UNIT: tl.constexpr):
     """The mass that a row takes from a table (UNIT: whose rows all sum to 1), and from how many of its rows."""
     at = tl.arange(0, SIZE)
@@ -147,7 +161,7 @@ def rows(
     index_0, share_0, uniform_size, without_1, without_2, without_3, without_4,  # (N, J0) twice, a background
     index_3, share_3,  # (N, J3) of a table that another kernel adds
     ignore_index,
-    K: tl.constexpr, LISTS: tl.constexpr, LENGTH: tl.constexpr, SLOTS: tl.constexpr,
+    K: tl.constexpr, LISTS: tl.constexpr, LENGTH: tl.constexpr, DISTINCT: tl.constexpr, SLOTS: tl.constexpr,
     J0: tl.constexpr, S0: tl.constexpr, J1: tl.constexpr, S1: tl.constexpr,
     J2: tl.constexpr, S2: tl.constexpr, J3: tl.constexpr, S3: tl.constexpr, EXCLUDED: tl.constexpr,
     BIAS: tl.constexpr, LABELS: tl.constexpr, ENTROPY: tl.constexpr, GRADIENT: tl.constexpr,
@@ -347,8 +361,11 @@ def rows(
         # Every slot writes the whole gradient of its token, so that two slots of one token write the same.
         tl.debug_barrier()
         short = token.to(tl.int32)
-        same = (short[:, None] == short[None, :]) & filled[None, :]
-        q = scale * tl.sum(tl.where(same, weight[None, :], 0.0), 1)
+        if DISTINCT:
+            q = scale * _joined(ids, id_row, id_slot, short, weight, filled, row, ignore_index, K, SLOTS)
+        else:
+            same = (short[:, None] == short[None, :]) & filled[None, :]
+            q = scale * tl.sum(tl.where(same, weight[None, :], 0.0), 1)
         if J0 > 0:
             q += background(short, level, without_1, without_2, without_3, without_4, EXCLUDED)
         if J1 == 1:

@@ -17,7 +17,10 @@ from seqsmooth.ops.soft_target import Rows, SoftTarget
 from seqsmooth.ops.tables import DenseTable, SparseTable, UniformTable, padded, padded_rows
 
 MOST_SLOTS = 128
-"""Slots a row that are held at once; merging them compares each with each."""
+"""Slots a row that are held at once; to find those of one token compares each with each."""
+MOST_LISTED = 512
+"""The same where all but a few are known to be of different tokens."""
+FEW = 8
 MOST_SLOTS_OF_TILES = 32
 """The same where a law is made on the fly: there every slot is looked for in every tile."""
 MOST_ROWS = 64
@@ -59,7 +62,8 @@ def fits(target: SoftTarget) -> bool:
         simple = parts.sparse is None and len(parts.dense) <= 1 and slots <= MOST_SLOTS_OF_TILES
         return simple and table.units.dtype == torch.float32 and table.tau >= 0.01
     if parts.sparse is not None:
-        slots += parts.sparse.index.shape[-1] * _listed(parts.sparse).ids.shape[1]
+        most = MOST_LISTED if _distinct(target, parts.sparse) else MOST_SLOTS
+        return slots + parts.sparse.index.shape[-1] * _listed(parts.sparse).ids.shape[1] <= most
     return slots <= MOST_SLOTS
 
 
@@ -172,6 +176,7 @@ def _chunked(
         states = hidden[part]
         logits = buffer[: states.shape[0], :vocab_size]
         torch.mm(states, weight.T, out=logits)
+        job.wait()  # only now, so that targets may still be in the making while the first logits are
         results = smoothed[part], nll[part]
         marks = _launch(logits, logits if any(wanted) else None, bias, job[part], results)
         if for_hidden is not None:
@@ -276,7 +281,7 @@ def _launch(
         *background[:-1],
         *((None, None) if law is None else (law.index.contiguous(), law.weights.contiguous())),
         job.ignore_index,
-        LISTS=lists, LENGTH=length, SLOTS=_power(slots + lists * length, 16),
+        LISTS=lists, LENGTH=length, DISTINCT=_distinct(target, parts.sparse), SLOTS=_power(slots + lists * length, 16),
         **_sizes("0", parts.uniform), **_sizes("1", *parts.dense[:1]), **_sizes("2", *parts.dense[1:]),
         **_sizes("3", law),
         LABELS=job.labels is not None, GRADIENT=gradient is not None and not by_tiles,
@@ -372,6 +377,12 @@ def _only(found: list[Rows]) -> Rows | None:
 def _listed(row: Rows) -> SparseTable:
     assert isinstance(row.table, SparseTable)
     return row.table
+
+
+def _distinct(target: SoftTarget, row: Rows | None) -> bool:
+    """Whether only the slots of the target itself can be of one token with others."""
+    few = row is not None and row.index.shape[-1] == 1 and target.ids.shape[-1] <= FEW
+    return few and row is not None and _listed(row).distinct
 
 
 def _dense(row: Rows, vocab_size: int) -> DenseTable:
