@@ -198,7 +198,8 @@ def _distinct(
 
         if pools.serves(listed.shape[0], listed.shape[1], vocab_size):
             sets = pools.distinct(listed, excluded, vocab_size)
-            return Listed(sets.ids, sets.sizes, SparseTable(sets.slots, sets.shares, vocab_size), sets.places)
+            table = SparseTable(sets.slots, sets.shares, vocab_size, distinct=True)
+            return Listed(sets.ids, sets.sizes, table, sets.places)
     if listed.shape[1] == 0:
         listed = F.pad(listed, (0, 1), value=-1)
     valid = (listed >= 0) & ~is_any(listed, excluded)
@@ -210,7 +211,7 @@ def _distinct(
     used = ids < NO_TOKEN
     sizes = used.sum(-1)
     share = used.to(finest(ids.device)) / sizes.clamp_min(1).unsqueeze(-1)
-    return Listed(ids, sizes, SparseTable(torch.where(used, ids, 0), share, vocab_size))
+    return Listed(ids, sizes, SparseTable(torch.where(used, ids, 0), share, vocab_size, distinct=True))
 
 
 def draw_other(

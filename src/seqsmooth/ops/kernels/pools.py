@@ -78,7 +78,7 @@ def distinct(
         listed, listed.stride(0), listed.stride(1), length, NO_TOKEN if vocab_size is None else vocab_size,
         ids, sizes, slots, shares, **_barred(excluded), BLOCK=block,
         NARROW=vocab_size is not None and vocab_size < 2**31,
-        num_warps=max(1, min(4, block // 64)),
+        num_warps=max(1, min(8, block // 64)),
     )  # fmt: skip
     return Distinct(ids, sizes, slots, shares, None)
 
@@ -109,7 +109,7 @@ def _flag(
     flags = torch.empty(parts, blocks * WORDS, dtype=torch.int32, device=listed.device)
     names = ("ids", "slots", "shares", "places", "values", "masses")
     flagged_kernel[(parts,)](
-        listed, listed.stride(1), length, vocab_size, padded(vocab_size), flags, flags.view(torch.int8), sizes,
+        listed.contiguous(), length, vocab_size, padded(vocab_size), flags, flags.view(torch.int8), sizes,
         **{name: wanted.get(name) for name in names}, **_barred(excluded),
         LISTED="ids" in wanted, BLOCKS=blocks, WORDS=WORDS, PART=part,
         CHUNK=min(4096, max(512, triton.next_power_of_2(length))), num_warps=16,
@@ -164,9 +164,20 @@ def sorted_kernel(
     tl.store(shares + place, tl.where(place < size, share, 0.0), mask=real)
 
 
-@triton.jit(do_not_specialize=["stride", "length", "vocab_size", "width"])
+@triton.jit
+def _listed(
+    listed, start, length, limit,
+    A: tl.constexpr, B: tl.constexpr, C: tl.constexpr, D: tl.constexpr, E: tl.constexpr, CHUNK: tl.constexpr,
+):  # fmt: skip
+    """A piece of a list; -1 for what may not be in the set."""
+    place = start + tl.arange(0, CHUNK)
+    token = tl.load(listed + place, mask=place < length, other=-1)
+    return tl.where(_allowed(token, limit, A, B, C, D, E), token, -1).to(tl.int32)
+
+
+@triton.jit(do_not_specialize=["length", "vocab_size", "width"])
 def flagged_kernel(
-    listed, stride, length, vocab_size, width, words, flags, sizes, ids, slots, shares, places, values, masses,
+    listed, length, vocab_size, width, words, flags, sizes, ids, slots, shares, places, values, masses,
     A: tl.constexpr, B: tl.constexpr, C: tl.constexpr, D: tl.constexpr, E: tl.constexpr,
     LISTED: tl.constexpr, BLOCKS: tl.constexpr, WORDS: tl.constexpr, PART: tl.constexpr, CHUNK: tl.constexpr,
 ):  # fmt: skip
@@ -178,16 +189,13 @@ def flagged_kernel(
     part = tl.program_id(0)
     words += part.to(tl.int64) * (BLOCKS * WORDS)
     flags += part.to(tl.int64) * (BLOCKS * WORDS * 4)
-    place = tl.arange(0, CHUNK)
-    token = tl.load(listed + place.to(tl.int64) * stride, mask=place < length, other=-1)  # on its way meanwhile
+    token = _listed(listed, 0, length, vocab_size, A, B, C, D, E, CHUNK)  # on its way meanwhile
     for block in tl.static_range(BLOCKS):
         tl.store(words + block * WORDS + tl.arange(0, WORDS), tl.zeros((WORDS,), tl.int32))
     tl.debug_barrier()
     for start in range(0, length, CHUNK):
-        up = _allowed(token, vocab_size, A, B, C, D, E)
-        tl.store(flags + token, tl.full((CHUNK,), 1, tl.int8), mask=up)
-        place = start + CHUNK + tl.arange(0, CHUNK)
-        token = tl.load(listed + place.to(tl.int64) * stride, mask=place < length, other=-1)
+        tl.store(flags + token, tl.full((CHUNK,), 1, tl.int8), mask=token >= 0)
+        token = _listed(listed, start + CHUNK, length, vocab_size, A, B, C, D, E, CHUNK)
     tl.debug_barrier()
 
     first = part * PART
@@ -208,12 +216,11 @@ def flagged_kernel(
         tl.store(slots + rank, mine.to(tl.int64), mask=up > 0)
         tl.store(places + mine, tl.where(up > 0, rank, -1), mask=mine < vocab_size)
         for start in range(first, length, tl.num_programs(0) * PART):
-            place = start + tl.arange(0, PART)
-            real = place < length
-            past = real & (place >= size)
-            tl.store(ids + place, 0x7FFFFFFFFFFFFFFF, mask=past)
-            tl.store(slots + place, 0, mask=past)
-            tl.store(shares + place, tl.where(place < size, share, 0.0), mask=real)
+            slot = start + tl.arange(0, PART)
+            past = (slot >= size) & (slot < length)
+            tl.store(ids + slot, 0x7FFFFFFFFFFFFFFF, mask=past)
+            tl.store(slots + slot, 0, mask=past)
+            tl.store(shares + slot, tl.where(slot < size, share, 0.0), mask=slot < length)
     else:
         tl.store(values + mine, tl.where(up > 0, share, 0.0), mask=mine < width)
     if part == 0:
