@@ -95,7 +95,9 @@ def test_the_truth(specials: str, kernels: torch.device, monkeypatch: pytest.Mon
         assert_same(*both(monkeypatch, lambda targets=targets: objective.propose(targets)))
 
 
-@pytest.mark.parametrize("strength", [{"tau": 0.3}, {"rate": 0.4}, {"rate": 1.0}, {"rate": 0.0}, {"tau": 1e-320}, {"tau": math.inf}])
+@pytest.mark.parametrize(
+    "strength", [{"tau": 0.3}, {"rate": 0.4}, {"rate": 1.0}, {"rate": 0.0}, {"tau": 1e-320}, {"tau": math.inf}]
+)
 @pytest.mark.parametrize("pool", ["vocab", "batch", "refs", "ids", "ids each"])
 @pytest.mark.parametrize("samples", [None, 4])
 def test_hamming(

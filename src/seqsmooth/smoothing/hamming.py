@@ -193,9 +193,7 @@ class Hamming(PooledLaw):
         rows = Rows(self._shared_table() or table, index[:, None, :, None], background[:, None, :, None])
         return measured(truth, reading, rows)
 
-    def _fused_samples(
-        self, truth: Truth, count: int, generator: torch.Generator | None, *, probable: bool
-    ) -> Sampled:
+    def _fused_samples(self, truth: Truth, count: int, generator: torch.Generator | None, *, probable: bool) -> Sampled:
         from seqsmooth.ops.kernels import targets
 
         batch, steps = truth.source.targets.shape

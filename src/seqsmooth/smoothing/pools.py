@@ -106,7 +106,7 @@ class Listed:
     ids: Tensor  # (G, P) ascending and distinct; NO_TOKEN past the end of a set
     sizes: Tensor  # (G,)
     table: Table
-    places: Tensor | None = None  # (V,) int32, where each token is in the only set, -1 for nowhere; None where not known
+    places: Tensor | None = None  # (V,) int32, each token's place in the only set, -1 for none; None if not known
 
     @property
     def groups(self) -> int:

@@ -279,10 +279,7 @@ def _find(
     SIZED: tl.constexpr, LISTED: tl.constexpr, PLACED: tl.constexpr, SEARCH: tl.constexpr,
 ):  # fmt: skip
     """The number of other tokens in the pool, whether a token is in it (0 or 1), and its place there."""
-    if SIZED:
-        size = tl.load(sizes + group)
-    else:
-        size = drawn
+    size = tl.load(sizes + group) if SIZED else drawn
     if PLACED:
         known = (tokens >= 0) & (tokens < vocab_size)
         place = tl.load(places + tokens, mask=known, other=-1).to(tl.int64)
@@ -310,11 +307,7 @@ def _find(
 @triton.jit
 def _range(number, law_0, law_1, RATE: tl.constexpr):
     """Below what x is uniform: so many of its values are others to change into, the rest is none."""
-    if RATE:
-        width = number * _double(law_1)
-    else:
-        width = number + _double(law_0)
-    return width
+    return number * _double(law_1) if RATE else number + _double(law_0)
 
 
 @triton.jit(do_not_specialize=VARYING)
@@ -417,10 +410,8 @@ def sample_kernel(
     m = others.to(tl.float64)
 
     x = point * _range(m, law_0, law_1, RATE)[None, :]
-    if RATE:
-        changed = possible[None, :] & (point < _double(law_0))
-    else:
-        changed = possible[None, :] & (x < m[None, :])
+    low = point < _double(law_0) if RATE else x < m[None, :]
+    changed = possible[None, :] & low
     new = tl.minimum(tl.where(changed, x, 0.0).to(tl.int64), others[None, :] - 1)
     new = new + ((inside[None, :] > 0) & (new >= own[None, :])).to(tl.int64)
     if LISTED:
