@@ -268,7 +268,7 @@ def _count_positions(
             there = (item < batch)[:, None] & (step < steps)[None, :]
             raw = tl.load(targets + where, mask=there, other=IGNORED_0)
             total += ((raw != IGNORED_0) & (raw != IGNORED_1)).to(tl.int32)
-    tl.store(count, tl.sum(tl.sum(total, 1), 0).to(tl.int64))
+    tl.store(count, tl.sum(total).to(tl.int64))
     tl.store(ess, ess_value)
 
 
