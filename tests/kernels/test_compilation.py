@@ -18,15 +18,18 @@ TARGETS = {
     **dict.fromkeys(("weights", "whole", "ess", "background"), REALS),
     **dict.fromkeys(("points", "log_prob"), DOUBLES),
     **dict.fromkeys(("stride_item", "stride_step", "batch", "steps", "pool_stride", "drawn", "number"), "i32"),
-    **dict.fromkeys(("ess_value", "strength_high", "strength_low", "alpha", "truth_weight", "sample_weight"), "fp32"),
+    **dict.fromkeys(("law_0", "law_1", "law_2"), "i64"),
+    **dict.fromkeys(("ess_value", "alpha", "truth_weight", "sample_weight"), "fp32"),
+    "vocab_size": "i32",
+    "places": "*i32",
     "mask": BYTES,
     "sample_mask": BYTES,
 }
 POOLS = {
     **dict.fromkeys(("listed", "ids", "sizes", "slots"), IDS),
-    **dict.fromkeys(("stride_group", "stride_place", "stride", "length", "vocab_size"), "i32"),
-    "shares": REALS,
-    "keys": "*i32",
+    **dict.fromkeys(("stride_group", "stride_place", "length", "limit", "vocab_size", "width"), "i32"),
+    **dict.fromkeys(("shares", "values", "masses"), REALS),
+    **dict.fromkeys(("places", "words"), "*i32"),
     "flags": "*i8",
 }
 IMPORTANCE = {
@@ -47,22 +50,33 @@ RESCALED = {
 
 def variants() -> list[tuple[str, str, dict[str, str], dict[str, Any], int]]:
     """Module, kernel, types, constants and warps."""
-    read = {"IGNORED_0": -100, "IGNORED_1": 0, "FILLER": 0, "BOS": 1, "COUNTED": 1024}
+    read = {"IGNORED_0": -100, "IGNORED_1": 0, "FILLER": 0, "BOS": 1, "MANY": 64, "LONG": 32}
     read |= {f"{rule}_{i}": i for rule in ("FROZEN", "UNDRAWN") for i in range(4)}
     found: list[tuple[str, str, dict[str, str], dict[str, Any], int]] = []
-    plain = {"LISTED": False, "GROUPED": False, "SEARCH": 0, "pool": None, "sizes": None}
-    sought = [plain, *({"LISTED": True, "GROUPED": each, "SEARCH": 7} for each in (False, True))]
+    plain = {"LISTED": False, "PLACED": False, "GROUPED": False, "SEARCH": 0} | dict.fromkeys(("pool", "places"))
+    plain |= {"SIZED": False, "sizes": None}
+    counted = {name: value for name, value in plain.items() if name != "sizes"} | {"SIZED": True}
+    listed = {"SIZED": True, "LISTED": True}
+    placed = listed | {"PLACED": True, "GROUPED": False, "SEARCH": 12}
+    sought = [listed | {"PLACED": False, "GROUPED": each, "SEARCH": 7, "places": None} for each in (False, True)]
     truth = {"RATE": True, "SMOOTHED": False, "BLOCK": 128, "background": None, "index": None}
     for start in ({}, {"BOS": None, "inputs": None}):
         found.append(("targets", "target_kernel", TARGETS, read | plain | truth | start, 4))
-    for pool, rate in itertools.product(sought, (False, True)):
+    tile = {"WIDE": 32, "TALL": 8}
+    for pool, rate in itertools.product([plain, counted, placed, *sought], (False, True)):
         constants = read | pool | {"RATE": rate}
         found.append(("targets", "target_kernel", TARGETS, constants | {"SMOOTHED": True, "BLOCK": 128}, 4))
-        found.append(("targets", "sample_kernel", TARGETS, constants | {"WIDE": 32, "TALL": 8}, 4))
+        if pool is not counted:
+            sizes = tile | {"PROBABLE": rate} | ({} if rate else {"log_prob": None})
+            found.append(("targets", "sample_kernel", TARGETS, constants | sizes, 4))
+    found.append(("targets", "sample_kernel", TARGETS, read | plain | {"RATE": False, "PROBABLE": True} | tile, 4))
     barred = dict(zip("ABCDE", (0, 1, 2, 3, -1), strict=True))
-    for block, chunk, warps in ((1, 1, 4), (128, 128, 8), (512, 32, 8)):
-        found.append(("pools", "paired_kernel", POOLS, barred | {"BLOCK": block, "CHUNK": chunk}, warps))
-    found.append(("pools", "flagged_kernel", POOLS, barred | {"BLOCK": 8192}, 16))
+    for block, narrow, warps in ((16, True, 1), (128, False, 2), (256, True, 4), (512, True, 8)):
+        found.append(("pools", "sorted_kernel", POOLS, barred | {"BLOCK": block, "NARROW": narrow}, warps))
+    for written, absent in ((True, ("values", "masses")), (False, ("ids", "slots", "shares", "places"))):
+        constants = barred | dict.fromkeys(absent) | {"LISTED": written, "WORDS": 4096, "CHUNK": 4096}
+        for blocks, part in ((2, 1024), (8, 4096)):
+            found.append(("pools", "flagged_kernel", POOLS, constants | {"BLOCKS": blocks, "PART": part}, 16))
     for literal, batchwise in ((False, False), (True, False), (False, True)):
         sizes = {"LITERAL": literal, "BATCHWISE": batchwise, "ITEMS": 64, "TALL": 8, "WIDE": 32, "REPEAT": 32}
         constants = sizes if literal else sizes | {"log_prob": None}

@@ -16,6 +16,7 @@ V = 40
 SPECIALS = ss.Specials(0, 1, 2, 3)
 GENERATOR = torch.Generator().manual_seed(0)
 TARGETS = torch.randint(4, V, (4, 6), generator=GENERATOR)
+LONG = torch.randint(4, V, (60, 10), generator=torch.Generator().manual_seed(1))
 REFERENCES = torch.randint(4, V, (4, 3, 6), generator=GENERATOR)
 VECTORS = torch.randn(V, 3, generator=GENERATOR)
 
@@ -28,22 +29,24 @@ CELLS: dict[str, tuple[Callable[[], SequenceLaw | None], bool, list[str], int]] 
     "truth": (lambda: None, False, ["target_kernel"], 0),
     "tok": (lambda: None, True, ["target_kernel"], 2),
     "exact vocab": (lambda: ss.Hamming(0.3), False, ["target_kernel"], 0),
-    "exact batch": (lambda: ss.Hamming(0.3, pool="batch"), False, ["paired_kernel", "target_kernel"], 0),
-    "exact refs": (lambda: ss.Hamming(0.3, pool="refs"), False, ["paired_kernel", "target_kernel"], 0),
+    "exact batch": (lambda: ss.Hamming(0.3, pool="batch"), False, ["sorted_kernel", "target_kernel"], 0),
+    "exact refs": (lambda: ss.Hamming(0.3, pool="refs"), False, ["sorted_kernel", "target_kernel"], 0),
     "sampled vocab": (lambda: ss.Hamming(0.3, samples=5), False, SAMPLED, 0),
-    "sampled batch": (lambda: ss.Hamming(0.3, pool="batch", samples=5), False, ["paired_kernel", *SAMPLED], 0),
-    "sampled refs": (lambda: ss.Hamming(0.3, pool="refs", samples=5), False, ["paired_kernel", *SAMPLED], 0),
-    "sampled tok-seq": (lambda: ss.Hamming(0.3, pool="refs", samples=5), True, ["paired_kernel", *SAMPLED], 2),
+    "sampled batch": (lambda: ss.Hamming(0.3, pool="batch", samples=5), False, ["sorted_kernel", *SAMPLED], 0),
+    "sampled refs": (lambda: ss.Hamming(0.3, pool="refs", samples=5), False, ["sorted_kernel", *SAMPLED], 0),
+    "sampled tok-seq": (lambda: ss.Hamming(0.3, pool="refs", samples=5), True, ["sorted_kernel", *SAMPLED], 2),
+    "exact long batch": (lambda: ss.Hamming(0.3, pool="batch"), False, ["flagged_kernel", "target_kernel"], 0),
+    "sampled long batch": (lambda: ss.Hamming(0.3, pool="batch", samples=5), False, ["flagged_kernel", *SAMPLED], 0),
     "rewarded": (
         lambda: ss.Rewarded(ss.rewards.Constant(), ss.Hamming(0.3, pool="refs"), 0.5, 5),
         False,
-        ["paired_kernel", *SAMPLED, "_compact", "_compact", "importance_kernel"],
+        ["sorted_kernel", *SAMPLED, "_compact", "_compact", "importance_kernel"],
         1,
     ),
     "cider": (
         lambda: ss.Rewarded(ss.rewards.Cider(FREQUENCIES), ss.Hamming(0.3, pool="refs"), 0.5, 5),
         False,
-        ["paired_kernel", *SAMPLED, "_compact", "_compact", "_cider", "importance_kernel"],
+        ["sorted_kernel", *SAMPLED, "_compact", "_compact", "_cider", "importance_kernel"],
         0,
     ),
 }
@@ -63,7 +66,7 @@ def test_launches_of_a_proposal(name: str, as_on_a_gpu: None) -> None:
     token = ss.Similarity(VECTORS, 0.3, alpha=0.5) if similar else None
     objective = ss.Objective(law(), token, specials=SPECIALS, vocab_size=V)
     with counted() as names:
-        objective.propose(TARGETS, references=REFERENCES)
+        objective.propose(LONG if "long" in name else TARGETS, references=None if "long" in name else REFERENCES)
     assert [name for name in names if name in expected] == expected
     assert len(names) <= len(expected) + more, names
 

@@ -9,6 +9,8 @@ from torch import Tensor
 from seqsmooth.ops.dispatch import VARIABLE
 from seqsmooth.smoothing.pools import NO_TOKEN, Listed, _distinct
 
+kernel = pytest.importorskip("seqsmooth.ops.kernels.pools")
+
 EXCLUDED = (0, 2, 3, 7, 11)
 
 
@@ -25,6 +27,7 @@ def check(pool: Listed, listed: Tensor, excluded: tuple[int, ...], tolerance: fl
         assert pool.ids[g].tolist() == expected + [NO_TOKEN] * empty
         assert pool.table.ids[g].tolist() == expected + [0] * empty
         shares = torch.tensor([1 / max(size, 1)] * size + [0.0] * empty, dtype=torch.float64)
+        assert pool.table.distinct
         torch.testing.assert_close(pool.table.weights[g].double().cpu(), shares, rtol=tolerance, atol=0)
 
 
@@ -44,6 +47,8 @@ def check(pool: Listed, listed: Tensor, excluded: tuple[int, ...], tolerance: fl
         (1, 850, 9000),
         (1, 40, 9000),
         (1, 9000, 20),
+        (1, 513, 1024),
+        (1, 600, 40000),
     ],
 )
 def test_distinct_tokens(
@@ -60,6 +65,43 @@ def test_distinct_tokens(
     pool = _distinct(listed, excluded, size)
     assert pool.table.weights.dtype == (torch.float32 if path == "triton" else torch.float64)
     check(pool, listed, excluded, 1e-7)
+
+
+@pytest.mark.parametrize(("length", "size"), [(1, 1), (600, 50), (600, 1024), (700, 1025), (5000, 16385), (900, 70001)])
+def test_places_and_rows_of_a_long_list(length: int, size: int, kernels: torch.device) -> None:
+    """Written by many programs: each counts what is before its own part."""
+    listed = lists(1, length, size, kernels)
+    listed[0, -1] = size - 1
+    expected = sorted(token for token in set(listed[0].tolist()) if token >= 0 and token not in EXCLUDED)
+    row = kernel.distinct_row(listed, EXCLUDED, size)
+    assert row.sizes.tolist() == [len(expected)]
+    assert row.masses.tolist() == [min(len(expected), 1)]
+    assert row.values.shape == (1, -(-size // 16) * 16)
+    assert row.values[0].nonzero().flatten().tolist() == expected
+    if expected:
+        share = torch.full((len(expected),), 1 / len(expected), dtype=torch.float64)
+        torch.testing.assert_close(row.values[0, expected].double().cpu(), share, rtol=1e-7, atol=0)
+    if length > kernel.MOST_SORTED:
+        places = _distinct(listed, EXCLUDED, size).places
+        assert places is not None
+        assert places.tolist() == [expected.index(token) if token in expected else -1 for token in range(size)]
+
+
+def test_ids_that_no_vocabulary_has(kernels: torch.device) -> None:
+    """Wide ids are told apart where V is not known, and where it is, those beyond it are in no set."""
+    listed = torch.tensor([[2**40 + 1, 5, 1, 2**40 + 1, 2**33 + 5, -(2**40)]], device=kernels)
+    assert kernel.distinct(listed, (5,), None).ids.tolist() == [[1, 2**33 + 5, 2**40 + 1, *[NO_TOKEN] * 3]]
+    assert kernel.distinct(listed, (1,), 6).ids.tolist() == [[5, *[NO_TOKEN] * 5]]
+    long = listed.repeat(1, 200)
+    assert kernel.distinct(long, (1,), 6).ids[0, :2].tolist() == [5, NO_TOKEN]
+    assert kernel.distinct_row(long, (), 6).values[0, :6].tolist() == [0, 0.5, 0, 0, 0, 0.5]
+
+
+def test_lists_of_any_stride(kernels: torch.device) -> None:
+    for groups, length in ((2, 7), (1, 600)):
+        listed = lists(groups, 3 * length, 50, kernels)[:, ::3]
+        assert listed.stride(1) == 3
+        check(_distinct(listed, EXCLUDED, 50), listed, EXCLUDED, 1e-7)
 
 
 @pytest.mark.parametrize(("groups", "length"), [(2, 600), (1, 600)])

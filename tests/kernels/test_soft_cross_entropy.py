@@ -164,7 +164,7 @@ def test_half_precision_is_as_good_as_eager(
 
 def slack(dtype: torch.dtype) -> float:
     """How much worse than eager an error may be. Triton's interpreter cuts bf16 off instead of rounding it."""
-    return 1.2 if torch.cuda.is_available() or dtype != torch.bfloat16 else 4.0
+    return 1.2 if torch.cuda.is_available() or dtype != torch.bfloat16 else 8.0
 
 
 def rounded(job: Job) -> Job:

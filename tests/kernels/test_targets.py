@@ -11,6 +11,7 @@ from torch import Tensor
 
 import seqsmooth as ss
 from seqsmooth.ops.dispatch import VARIABLE
+from seqsmooth.ops.tables import DenseTable
 from seqsmooth.smoothing.records import Candidates, Draws, Truth
 
 V = 23
@@ -94,7 +95,9 @@ def test_the_truth(specials: str, kernels: torch.device, monkeypatch: pytest.Mon
         assert_same(*both(monkeypatch, lambda targets=targets: objective.propose(targets)))
 
 
-@pytest.mark.parametrize("strength", [{"tau": 0.3}, {"rate": 0.4}, {"rate": 1.0}, {"tau": 1e-320}, {"tau": math.inf}])
+@pytest.mark.parametrize(
+    "strength", [{"tau": 0.3}, {"rate": 0.4}, {"rate": 1.0}, {"rate": 0.0}, {"tau": 1e-320}, {"tau": math.inf}]
+)
 @pytest.mark.parametrize("pool", ["vocab", "batch", "refs", "ids", "ids each"])
 @pytest.mark.parametrize("samples", [None, 4])
 def test_hamming(
@@ -114,6 +117,49 @@ def test_hamming(
                 lambda: objective.propose(targets, references=references, generator=seeded(kernels)),  # noqa: B023
             )
         )
+
+
+@pytest.mark.parametrize("strength", [{"tau": 0.3}, {"rate": 0.4}])
+@pytest.mark.parametrize("specials", SPECIALS)
+@pytest.mark.parametrize("samples", [None, 3])
+def test_the_pool_of_a_long_batch(
+    samples: int | None,
+    specials: str,
+    strength: dict[str, float],
+    kernels: torch.device,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """Its row is written in full for the closed form; for samples it is listed with places."""
+    batch, steps = (8, 9) if samples is None else (9, 60)
+    targets = sentences(batch, steps, SPECIALS[specials], kernels)
+    law = ss.Hamming(**strength, pool="batch", alpha=0.7, samples=samples)
+    objective = ss.Objective(law, specials=SPECIALS[specials], vocab_size=V).to(kernels)
+    ours, plain = both(monkeypatch, lambda: objective.propose(targets, generator=seeded(kernels)))
+    assert_same(ours, plain)
+    if samples is None:
+        assert isinstance(ours.target.rows[0].table, DenseTable)
+        logits = torch.randn(batch, steps, V, generator=torch.Generator().manual_seed(2)).to(kernels)
+        monkeypatch.setenv(VARIABLE, "triton")
+        loss = objective(logits, ours).total
+        monkeypatch.setenv(VARIABLE, "torch")
+        torch.testing.assert_close(loss.double(), objective(logits.double(), plain).total, rtol=1e-5, atol=0)
+
+
+def test_a_batch_without_a_token_to_draw(kernels: torch.device, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The pool is empty: all mass stays."""
+    objective = ss.Objective(ss.Hamming(rate=0.5, pool="batch"), specials=WORDS, vocab_size=V).to(kernels)
+    targets = torch.full((10, 9), 3, device=kernels)
+    ours, plain = both(monkeypatch, lambda: objective.propose(targets))
+    assert_same(ours, plain)
+    assert bool((ours.target.dense(V)[..., 3] == 1).all())
+
+
+def test_a_similarity_law_has_the_tokens_of_the_batch_listed(kernels: torch.device) -> None:
+    """It multiplies their rows by its own, and there are fewer of them than of all tokens."""
+    vectors = torch.randn(V, 3, generator=torch.Generator().manual_seed(1))
+    for token, listed in ((ss.Uniform(0.1), False), (ss.Similarity(vectors, 0.4), True)):
+        objective = ss.Objective(ss.Hamming(0.3, pool="batch"), token, specials=WORDS, vocab_size=V)
+        assert objective.sequence.listed is listed
 
 
 @pytest.mark.parametrize("specials", SPECIALS)

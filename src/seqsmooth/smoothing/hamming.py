@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Literal
 
 import torch
@@ -14,7 +14,7 @@ from seqsmooth.ops.precision import finest
 from seqsmooth.ops.sampling import categorical, uniforms
 from seqsmooth.ops.soft_target import Rows, SoftTarget
 from seqsmooth.ops.tables import DenseTable
-from seqsmooth.smoothing.pools import Listed, Pool, PoolName, Vocabulary, draw_other
+from seqsmooth.smoothing.pools import Listed, Pool, PoolName, Vocabulary, batch_row, draw_other
 from seqsmooth.smoothing.records import Draws, Measure, Truth, measured, stack_atoms
 from seqsmooth.smoothing.sequence_law import PooledLaw, Setting
 from seqsmooth.smoothing.similarity import Similarity
@@ -95,6 +95,7 @@ class Hamming(PooledLaw):
             self.register_buffer(table, None, persistent=False)
             self.register_buffer(f"{table}_masses", None, persistent=False)
         self.others: int | None = None
+        self.listed = True  # whether the tokens of the pool must be: a law that mixes their rows looks them up
         self.substitutes = _checked_substitutes(substitutes, self.pool)
 
     @property
@@ -106,6 +107,7 @@ class Hamming(PooledLaw):
         """The same law with its number of samples settled, and with the table that all its targets share, if any."""
         law = self.twin()
         undrawn = setting.specials.ids("undrawn")
+        law.listed = isinstance(setting.token, Similarity)
         if self.substitutes is not None:
             law.substitution = _substitution(self.substitutes.prepare(setting.specials.ids("unsmoothed")), undrawn)
             law.substitution_masses = law.substitution.sum(-1)
@@ -129,7 +131,7 @@ class Hamming(PooledLaw):
         if fused and lazy:
             if self.samples is None:
                 return self._fused_expectation(truth)
-            return measured(truth, self._fused_samples(truth, count, generator).reading)
+            return measured(truth, self._fused_samples(truth, count, generator, probable=False).reading)
         sites = self._sites(truth)
         if lazy and self.samples is None:
             return self._expectation(truth, sites)
@@ -141,7 +143,7 @@ class Hamming(PooledLaw):
     def draw(self, truth: Truth, count: int, generator: torch.Generator | None) -> Draws:
         """`count` independent samples of each sequence, with their probability."""
         if self._fused(truth):
-            sampled = self._fused_samples(truth, count, generator)
+            sampled = self._fused_samples(truth, count, generator, probable=True)
             truth.keep(sampled.reading.positions)
             return Draws(sampled.tokens, sampled.mask, sampled.log_prob, reading=sampled.reading)
         return self._draw(truth, self._sites(truth), count, generator)
@@ -180,30 +182,38 @@ class Hamming(PooledLaw):
     def _fused_expectation(self, truth: Truth) -> Measure:
         from seqsmooth.ops.kernels import targets
 
-        pool = self.pool_of(truth)
-        reading, index, background = targets.expectation(truth.source, self._kernel_sites(truth, pool), self.alpha)
-        rows = Rows(self._shared_table() or pool.table, index[:, None, :, None], background[:, None, :, None])
+        row = batch_row(truth) if self.pool == "batch" and not self.listed else None
+        if row is None:
+            pool = self.pool_of(truth)
+            sites, table = self._kernel_sites(truth, pool), pool.table
+        else:
+            sizes, table = row
+            sites = replace(self._kernel_sites(truth, None), sizes=sizes)
+        reading, index, background = targets.expectation(truth.source, sites, self.alpha)
+        rows = Rows(self._shared_table() or table, index[:, None, :, None], background[:, None, :, None])
         return measured(truth, reading, rows)
 
-    def _fused_samples(self, truth: Truth, count: int, generator: torch.Generator | None) -> Sampled:
+    def _fused_samples(self, truth: Truth, count: int, generator: torch.Generator | None, *, probable: bool) -> Sampled:
         from seqsmooth.ops.kernels import targets
 
         batch, steps = truth.source.targets.shape
         sites = self._kernel_sites(truth, self.pool_of(truth))
         points = uniforms((batch, count, steps), truth.source.targets, generator)
-        return targets.samples(truth.source, sites, points, self.alpha)
+        return targets.samples(truth.source, sites, points, self.alpha, probable=probable)
 
-    def _kernel_sites(self, truth: Truth, pool: Pool) -> Sites:
+    def _kernel_sites(self, truth: Truth, pool: Pool | None) -> Sites:
         from seqsmooth.ops.kernels.targets import Sites
 
+        listed = pool if isinstance(pool, Listed) else None
         return Sites(
             frozen=truth.specials.ids("frozen"),
             tau=self.tau,
             rate=self.rate,
-            ids=pool.ids if isinstance(pool, Listed) else None,
-            sizes=pool.sizes if isinstance(pool, Listed) else None,
+            ids=None if listed is None else listed.ids,
+            sizes=None if listed is None else listed.sizes,
             vocab_size=truth.vocab_size or 0,
             undrawn=truth.specials.ids("undrawn"),
+            places=None if listed is None else listed.places,
         )
 
     def _sites(self, truth: Truth) -> _Sites:

@@ -11,7 +11,7 @@ from torch.nn import functional as F
 
 from seqsmooth.ops import checks, dispatch
 from seqsmooth.ops.precision import finest
-from seqsmooth.ops.tables import SparseTable, Table, UniformTable
+from seqsmooth.ops.tables import DenseTable, SparseTable, Table, UniformTable
 from seqsmooth.smoothing.records import Truth
 from seqsmooth.smoothing.specials import is_any
 
@@ -19,6 +19,8 @@ PoolName = Literal["vocab", "batch", "refs"]
 NO_TOKEN = torch.iinfo(torch.int64).max
 VOCAB_SIZE_RULE = "given to the objective when nothing else tells it (a token law with embeddings, or logits)"
 POOLS: tuple[PoolName, ...] = ("vocab", "batch", "refs")
+FEW = 64
+"""A list of no more tokens costs a loss less than a row in full."""
 
 
 class Pool(Protocol):
@@ -104,6 +106,7 @@ class Listed:
     ids: Tensor  # (G, P) ascending and distinct; NO_TOKEN past the end of a set
     sizes: Tensor  # (G,)
     table: Table
+    places: Tensor | None = None  # (V,) int32, each token's place in the only set, -1 for none; None if not known
 
     @property
     def groups(self) -> int:
@@ -141,9 +144,7 @@ def build_pool(kind: PoolName | Tensor, truth: Truth) -> Pool:
             checks.shape("pool", kind, source.targets.shape[0], None, letters="(B, P)")
         return _distinct((kind.unsqueeze(0) if kind.dim() == 1 else kind).long(), undrawn, truth.vocab_size)
     if kind == "batch":
-        # The targets as they came: what is ignored in them is in no pool either.
-        excluded = tuple(sorted({*undrawn, *(token for token in source.ignored if token >= 0)}))
-        return _distinct(source.targets.reshape(1, -1), excluded, truth.vocab_size)
+        return _distinct(source.targets.reshape(1, -1), _not_in_batch(truth), truth.vocab_size)
     checks.must(
         truth.references is not None,
         "references",
@@ -152,6 +153,21 @@ def build_pool(kind: PoolName | Tensor, truth: Truth) -> Pool:
     )
     assert truth.references is not None
     return _distinct(truth.references.flatten(1), undrawn, truth.vocab_size)
+
+
+def batch_row(truth: Truth) -> tuple[Tensor, DenseTable] | None:  # (1,)
+    """The size of the pool "batch" and its table, without a list; None where a list is as good.
+
+    The table has its only row in full, as a loss would have to write it out from a list of many tokens.
+    """
+    from seqsmooth.ops.kernels import pools
+
+    listed = truth.source.targets.reshape(1, -1)
+    if listed.shape[1] <= FEW or not pools.serves_row(listed.shape[1], truth.vocab_size):
+        return None
+    assert truth.vocab_size is not None
+    row = pools.distinct_row(listed, _not_in_batch(truth), truth.vocab_size)
+    return row.sizes, DenseTable(row.values, row.masses, columns=truth.vocab_size)
 
 
 def check_pool(pool: PoolName | Tensor) -> PoolName | None:
@@ -165,6 +181,12 @@ def check_pool(pool: PoolName | Tensor) -> PoolName | None:
     return pool
 
 
+def _not_in_batch(truth: Truth) -> tuple[int, ...]:
+    """The ids that are in no pool; the targets are read as they came, so what is ignored in them is among these."""
+    ignored = (token for token in truth.source.ignored if token >= 0)
+    return tuple(sorted({*truth.specials.ids("undrawn"), *ignored}))
+
+
 def _distinct(
     listed: Tensor,  # (G, P) int64; a negative id is none
     excluded: tuple[int, ...],
@@ -176,7 +198,8 @@ def _distinct(
 
         if pools.serves(listed.shape[0], listed.shape[1], vocab_size):
             sets = pools.distinct(listed, excluded, vocab_size)
-            return Listed(sets.ids, sets.sizes, SparseTable(sets.slots, sets.shares, vocab_size))
+            table = SparseTable(sets.slots, sets.shares, vocab_size, distinct=True)
+            return Listed(sets.ids, sets.sizes, table, sets.places)
     if listed.shape[1] == 0:
         listed = F.pad(listed, (0, 1), value=-1)
     valid = (listed >= 0) & ~is_any(listed, excluded)
@@ -188,7 +211,7 @@ def _distinct(
     used = ids < NO_TOKEN
     sizes = used.sum(-1)
     share = used.to(finest(ids.device)) / sizes.clamp_min(1).unsqueeze(-1)
-    return Listed(ids, sizes, SparseTable(torch.where(used, ids, 0), share, vocab_size))
+    return Listed(ids, sizes, SparseTable(torch.where(used, ids, 0), share, vocab_size, distinct=True))
 
 
 def draw_other(

@@ -32,7 +32,7 @@ def importance(
     tall = triton.next_power_of_2(number)
     wide = min(triton.next_power_of_2(steps), ELEMENTS)
     items = min(triton.next_power_of_2(batch), max(1, ELEMENTS // max(tall, wide)))
-    importance_kernel[(batch,)](
+    importance_kernel[(batch + 1,)](
         scores, *scores.stride(), log_prob, mask.view(torch.uint8), weights, ess,
         batch, steps, number, high, scale - high, alpha,
         LITERAL=log_prob is not None, BATCHWISE=batchwise, ITEMS=items, TALL=tall, WIDE=wide,
@@ -80,8 +80,9 @@ def importance_kernel(
     LITERAL: tl.constexpr, BATCHWISE: tl.constexpr, ITEMS: tl.constexpr, TALL: tl.constexpr, WIDE: tl.constexpr,
     REPEAT: tl.constexpr,
 ):  # fmt: skip
-    """One item; the first program also averages over all of them, and each does where all are weighed together."""
+    """One item. The last program has none: it averages over all; so does each where all are weighed together."""
     mine = tl.program_id(0)
+    last = mine == batch
     scale = tl.full((), scale_high, tl.float64) + scale_low
     sample = tl.arange(0, TALL)
     best = scale * 0
@@ -98,7 +99,7 @@ def importance_kernel(
             highest = tl.maximum(highest, tl.max(score, 1))
         best = tl.max(highest, 0)
         best = tl.where(best > float("-inf"), best, 0.0)
-    if BATCHWISE or mine == 0:
+    if BATCHWISE or last:
         for start in range(0, batch, ITEMS):
             item = start + tl.arange(0, ITEMS)
             real = _real(mask, item, batch, steps, ITEMS, WIDE)
@@ -118,27 +119,27 @@ def importance_kernel(
                 square = tl.sum(share * share, 1)
                 size = whole * whole / tl.where(real, square, 1.0)
                 total += tl.sum(tl.where(real, size, 0.0), 0)
-    if mine == 0:
+    if last:
         if BATCHWISE:
             size = total * total / tl.where(reals > 0, squares * reals, 1.0)
             tl.store(ess, tl.where(reals > 0, size, float("inf")).to(tl.float32))
         else:
             tl.store(ess, (total / tl.maximum(reals, 1.0)).to(tl.float32))
-
-    item = mine + tl.zeros((1,), tl.int32)
-    logit = _logits(
-        scores, stride_item, stride_sample, log_prob, item, batch, number, scale, best, LITERAL, BATCHWISE, TALL
-    )
-    if BATCHWISE:
-        real = _real(mask, item, batch, steps, 1, WIDE)[:, None] & (sample < number)[None, :]
-        weight = tl.where(real, tl.exp(tl.where(real, logit, 0.0)), 0.0) * (reals / tl.where(total > 0, total, 1.0))
     else:
-        share = tl.exp(logit - tl.max(logit, 1)[:, None])
-        weight = share / tl.sum(share, 1)[:, None]
-    weight = (alpha * weight).to(tl.float32)
-    for start in range(0, steps, REPEAT):
-        step = start + tl.arange(0, REPEAT)
-        side = (mine.to(tl.int64) * steps + step) * (number + 1)
-        there = (step < steps)[:, None] & (sample < number)[None, :]
-        tl.store(weights + side[:, None] + 1 + sample[None, :], tl.broadcast_to(weight, (REPEAT, TALL)), mask=there)
-        tl.store(weights + side, tl.zeros((REPEAT,), tl.float32) + (1 - alpha), mask=step < steps)
+        item = mine + tl.zeros((1,), tl.int32)
+        logit = _logits(
+            scores, stride_item, stride_sample, log_prob, item, batch, number, scale, best, LITERAL, BATCHWISE, TALL
+        )
+        if BATCHWISE:
+            real = _real(mask, item, batch, steps, 1, WIDE)[:, None] & (sample < number)[None, :]
+            weight = tl.where(real, tl.exp(tl.where(real, logit, 0.0)), 0.0) * (reals / tl.where(total > 0, total, 1.0))
+        else:
+            share = tl.exp(logit - tl.max(logit, 1)[:, None])
+            weight = share / tl.sum(share, 1)[:, None]
+        weight = (alpha * weight).to(tl.float32)
+        for start in range(0, steps, REPEAT):
+            step = start + tl.arange(0, REPEAT)
+            side = (mine.to(tl.int64) * steps + step) * (number + 1)
+            there = (step < steps)[:, None] & (sample < number)[None, :]
+            tl.store(weights + side[:, None] + 1 + sample[None, :], tl.broadcast_to(weight, (REPEAT, TALL)), mask=there)
+            tl.store(weights + side, tl.zeros((REPEAT,), tl.float32) + (1 - alpha), mask=step < steps)

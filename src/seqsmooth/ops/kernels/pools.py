@@ -1,6 +1,7 @@
-"""Sets from lists of tokens, without a sort: one launch, and no look from the host at how many are distinct.
+"""Sets from lists of tokens: one launch, and no look from the host at how many are distinct.
 
-Short lists are compared all with all; one long list is written into flags over the vocabulary and read back in order.
+Short lists are sorted, each by a program of its own, in registers. One long list is written into flags over the
+vocabulary, which many programs read back in order.
 """
 
 from __future__ import annotations
@@ -12,9 +13,16 @@ import triton
 import triton.language as tl
 from torch import Tensor
 
+from seqsmooth.ops.tables import padded
+
 NO_TOKEN = torch.iinfo(torch.int64).max
-MOST_PAIRED = 512
-"""The longest list that is compared all with all."""
+MOST_SORTED = 512
+"""The longest list that one program sorts."""
+MOST_FLAGGED = 2**20
+"""The largest vocabulary that has flags: sums of 64 flags fit into a byte."""
+WORDS = 4096
+"""How many words of four flags are read at once."""
+MOST_PARTS = 32
 MOST_EXCLUDED = 5
 ABSENT = -1
 
@@ -27,11 +35,26 @@ class Distinct:
     sizes: Tensor  # (G,) int64
     slots: Tensor  # (G, P) the same ids; 0 past the end
     shares: Tensor  # (G, P) float32, 1 / size; 0 past the end
+    places: Tensor | None  # (V,) int32, the place of each token in the one set, -1 for none; None where not known
+
+
+@dataclass(frozen=True, eq=False)
+class DistinctRow:
+    """One set written out over the vocabulary."""
+
+    sizes: Tensor  # (1,) int64
+    values: Tensor  # (1, V and some padding) float32, 1 / size; 0 outside the set
+    masses: Tensor  # (1,) float32, 1; 0 for the empty set
 
 
 def serves(groups: int, length: int, vocab_size: int | None) -> bool:
     """Whether `distinct` can do it."""
-    return 0 < length < 2**31 and (length <= MOST_PAIRED or (groups == 1 and vocab_size is not None))
+    return 0 < length <= MOST_SORTED or (groups == 1 and serves_row(length, vocab_size))
+
+
+def serves_row(length: int, vocab_size: int | None) -> bool:
+    """Whether `distinct_row` can do it."""
+    return 0 < length < 2**31 and vocab_size is not None and vocab_size <= MOST_FLAGGED
 
 
 def distinct(
@@ -42,74 +65,98 @@ def distinct(
     """The distinct tokens of each list but the excluded ones."""
     groups, length = listed.shape
     ids = torch.empty(groups, length, dtype=torch.int64, device=listed.device)
-    out = Distinct(
-        ids,
-        torch.empty(groups, dtype=torch.int64, device=listed.device),
-        torch.empty_like(ids),
-        torch.empty_like(ids, dtype=torch.float32),
-    )
-    assert len(excluded) <= MOST_EXCLUDED
-    barred = (*excluded, *[ABSENT] * MOST_EXCLUDED)[:MOST_EXCLUDED]
-    outputs = (out.ids, out.sizes, out.slots, out.shares)
-    if length <= MOST_PAIRED and (groups > 1 or vocab_size is None or length <= 128):
-        block = triton.next_power_of_2(length)
-        strides = listed.stride(0), listed.stride(1)
-        keys = torch.empty_like(ids, dtype=torch.int32)
-        paired_kernel[(groups,)](
-            listed, *strides, length, keys, *outputs, *barred, BLOCK=block, CHUNK=min(block, 2**14 // block),
-            num_warps=4 if block <= 64 else 8,
-        )  # fmt: skip
-        return out
-    assert vocab_size is not None
-    flags = torch.empty(vocab_size, dtype=torch.int8, device=listed.device)
-    block = min(triton.next_power_of_2(max(vocab_size, length)), 8192)
-    flagged_kernel[(1,)](
-        listed, listed.stride(1), length, vocab_size, flags, *outputs, *barred, BLOCK=block,
-        num_warps=16 if block >= 8192 else 4,
+    sizes = torch.empty(groups, dtype=torch.int64, device=listed.device)
+    slots, shares = torch.empty_like(ids), torch.empty_like(ids, dtype=torch.float32)
+    if length > MOST_SORTED:
+        assert groups == 1
+        assert vocab_size is not None
+        places = torch.empty(vocab_size, dtype=torch.int32, device=listed.device)
+        _flag(listed, excluded, vocab_size, sizes, ids=ids, slots=slots, shares=shares, places=places)
+        return Distinct(ids, sizes, slots, shares, places)
+    block = max(16, triton.next_power_of_2(length))
+    sorted_kernel[(groups,)](
+        listed, listed.stride(0), listed.stride(1), length, NO_TOKEN if vocab_size is None else vocab_size,
+        ids, sizes, slots, shares, **_barred(excluded), BLOCK=block,
+        NARROW=vocab_size is not None and vocab_size < 2**31,
+        num_warps=max(1, min(8, block // 64)),
     )  # fmt: skip
-    return out
+    return Distinct(ids, sizes, slots, shares, None)
+
+
+def distinct_row(
+    listed: Tensor,  # (1, P) int64; a negative id is none
+    excluded: tuple[int, ...],
+    vocab_size: int,
+) -> DistinctRow:
+    """The distinct tokens of one list but the excluded ones, as a row that spreads one unit of mass over them."""
+    values = torch.empty(1, padded(vocab_size), dtype=torch.float32, device=listed.device)
+    sizes, masses = torch.empty_like(values[:, 0], dtype=torch.int64), torch.empty_like(values[:, 0])
+    _flag(listed, excluded, vocab_size, sizes, values=values, masses=masses)
+    return DistinctRow(sizes, values, masses)
+
+
+def _flag(
+    listed: Tensor,  # (1, P)
+    excluded: tuple[int, ...],
+    vocab_size: int,
+    sizes: Tensor,  # (1,)
+    **wanted: Tensor,
+) -> None:
+    """Launch `flagged_kernel` for a list with places (`ids`, ...), or for a row (`values` and `masses`)."""
+    length = listed.shape[1]
+    part = max(1024, triton.next_power_of_2(triton.cdiv(vocab_size, MOST_PARTS)))
+    parts, blocks = triton.cdiv(vocab_size, part), triton.cdiv(vocab_size, 4 * WORDS)
+    flags = torch.empty(parts, blocks * WORDS, dtype=torch.int32, device=listed.device)
+    names = ("ids", "slots", "shares", "places", "values", "masses")
+    flagged_kernel[(parts,)](
+        listed.contiguous(), length, vocab_size, padded(vocab_size), flags, flags.view(torch.int8), sizes,
+        **{name: wanted.get(name) for name in names}, **_barred(excluded),
+        LISTED="ids" in wanted, BLOCKS=blocks, WORDS=WORDS, PART=part,
+        CHUNK=min(4096, max(512, triton.next_power_of_2(length))), num_warps=16,
+    )  # fmt: skip
+
+
+def _barred(excluded: tuple[int, ...]) -> dict[str, int]:
+    assert len(excluded) <= MOST_EXCLUDED
+    return dict(zip("ABCDE", (*excluded, *[ABSENT] * MOST_EXCLUDED), strict=False))
 
 
 @triton.jit
-def _allowed(tokens, A: tl.constexpr, B: tl.constexpr, C: tl.constexpr, D: tl.constexpr, E: tl.constexpr):
+def _allowed(tokens, limit, A: tl.constexpr, B: tl.constexpr, C: tl.constexpr, D: tl.constexpr, E: tl.constexpr):
     """Tokens that may be in a set."""
-    return (tokens >= 0) & (tokens != A) & (tokens != B) & (tokens != C) & (tokens != D) & (tokens != E)
+    inside = (tokens >= 0) & (tokens < limit)
+    return inside & (tokens != A) & (tokens != B) & (tokens != C) & (tokens != D) & (tokens != E)
 
 
-@triton.jit(do_not_specialize=["stride_group", "stride_place", "length"])
-def paired_kernel(
-    listed, stride_group, stride_place, length, keys, ids, sizes, slots, shares,
+@triton.jit(do_not_specialize=["stride_group", "stride_place", "length", "limit"])
+def sorted_kernel(
+    listed, stride_group, stride_place, length, limit, ids, sizes, slots, shares,
     A: tl.constexpr, B: tl.constexpr, C: tl.constexpr, D: tl.constexpr, E: tl.constexpr,
-    BLOCK: tl.constexpr, CHUNK: tl.constexpr,
+    BLOCK: tl.constexpr, NARROW: tl.constexpr,
 ):  # fmt: skip
-    """One list: a token is kept if it has not come before, and its rank is the number of kept ones below it."""
+    """One list: in ascending order, a token is kept if it is not the one before."""
     group = tl.program_id(0).to(tl.int64)
     listed += group * stride_group
-    keys += group * length
     ids += group * length
     slots += group * length
     shares += group * length
     place = tl.arange(0, BLOCK)
     real = place < length
-    mine = tl.load(listed + place * stride_place, mask=real, other=-1).to(tl.int32)
-    before = tl.zeros((BLOCK,), tl.int32)
-    for start in range(0, length, CHUNK):
-        there = start + tl.arange(0, CHUNK)
-        theirs = tl.load(listed + there * stride_place, mask=there < length, other=-1).to(tl.int32)
-        same = (mine[:, None] == theirs[None, :]) & (there[None, :] < place[:, None])
-        before += tl.sum(same.to(tl.int32), 1)
-    kept = (before == 0) & _allowed(mine, A, B, C, D, E)
-    tl.store(keys + place, tl.where(kept, mine, 0x7FFFFFFF), mask=real)
-    tl.debug_barrier()
-    rank = tl.zeros((BLOCK,), tl.int32)
-    for start in range(0, length, CHUNK):
-        there = start + tl.arange(0, CHUNK)
-        theirs = tl.load(keys + there, mask=there < length, other=0x7FFFFFFF)
-        rank += tl.sum((theirs[None, :] < mine[:, None]).to(tl.int32), 1)
+    token = tl.load(listed + place.to(tl.int64) * stride_place, mask=real, other=-1)
+    allowed = _allowed(token, limit, A, B, C, D, E)
+    if NARROW:  # half the exchanges
+        key = tl.sort(tl.where(allowed, token, 0x7FFFFFFF).to(tl.int32))
+        used = key < 0x7FFFFFFF
+    else:
+        key = tl.sort(tl.where(allowed, token, 0x7FFFFFFFFFFFFFFF))
+        used = key < 0x7FFFFFFFFFFFFFFF
+    before = tl.gather(key, tl.maximum(place - 1, 0), 0)
+    kept = used & ((place == 0) | (key != before))
+    rank = tl.cumsum(kept.to(tl.int32), 0) - 1
     size = tl.sum(kept.to(tl.int32), 0)
     tl.store(sizes + group, size.to(tl.int64))
-    tl.store(ids + rank, mine.to(tl.int64), mask=kept)
-    tl.store(slots + rank, mine.to(tl.int64), mask=kept)
+    tl.store(ids + rank, key.to(tl.int64), mask=kept)
+    tl.store(slots + rank, key.to(tl.int64), mask=kept)
     past = real & (place >= size)
     tl.store(ids + place, 0x7FFFFFFFFFFFFFFF, mask=past)
     tl.store(slots + place, 0, mask=past)
@@ -117,37 +164,73 @@ def paired_kernel(
     tl.store(shares + place, tl.where(place < size, share, 0.0), mask=real)
 
 
-@triton.jit(do_not_specialize=["stride", "length", "vocab_size"])
-def flagged_kernel(
-    listed, stride, length, vocab_size, flags, ids, sizes, slots, shares,
-    A: tl.constexpr, B: tl.constexpr, C: tl.constexpr, D: tl.constexpr, E: tl.constexpr,
-    BLOCK: tl.constexpr,
+@triton.jit
+def _listed(
+    listed, start, length, limit,
+    A: tl.constexpr, B: tl.constexpr, C: tl.constexpr, D: tl.constexpr, E: tl.constexpr, CHUNK: tl.constexpr,
 ):  # fmt: skip
-    """One list, by one program: flags up for its tokens, and those that are up counted off in order."""
-    for start in range(0, vocab_size, BLOCK):
-        token = start + tl.arange(0, BLOCK)
-        tl.store(flags + token, tl.zeros((BLOCK,), tl.int8), mask=token < vocab_size)
+    """A piece of a list; -1 for what may not be in the set."""
+    place = start + tl.arange(0, CHUNK)
+    token = tl.load(listed + place, mask=place < length, other=-1)
+    return tl.where(_allowed(token, limit, A, B, C, D, E), token, -1).to(tl.int32)
+
+
+@triton.jit(do_not_specialize=["length", "vocab_size", "width"])
+def flagged_kernel(
+    listed, length, vocab_size, width, words, flags, sizes, ids, slots, shares, places, values, masses,
+    A: tl.constexpr, B: tl.constexpr, C: tl.constexpr, D: tl.constexpr, E: tl.constexpr,
+    LISTED: tl.constexpr, BLOCKS: tl.constexpr, WORDS: tl.constexpr, PART: tl.constexpr, CHUNK: tl.constexpr,
+):  # fmt: skip
+    """A part of the vocabulary: which of its tokens are in the list, and how many before them are.
+
+    Every program puts up all flags, in memory of its own: that takes less time than to wait for the others. `words` and
+    `flags` are the same memory: a flag is a byte, and four of them are read and added up as one number.
+    """
+    part = tl.program_id(0)
+    words += part.to(tl.int64) * (BLOCKS * WORDS)
+    flags += part.to(tl.int64) * (BLOCKS * WORDS * 4)
+    token = _listed(listed, 0, length, vocab_size, A, B, C, D, E, CHUNK)  # on its way meanwhile
+    for block in tl.static_range(BLOCKS):
+        tl.store(words + block * WORDS + tl.arange(0, WORDS), tl.zeros((WORDS,), tl.int32))
     tl.debug_barrier()
-    for start in range(0, length, BLOCK):
-        place = start + tl.arange(0, BLOCK)
-        token = tl.load(listed + place.to(tl.int64) * stride, mask=place < length, other=-1)
-        up = _allowed(token, A, B, C, D, E) & (token < vocab_size)
-        tl.store(flags + token, tl.full((BLOCK,), 1, tl.int8), mask=up)
+    for start in range(0, length, CHUNK):
+        tl.store(flags + token, tl.full((CHUNK,), 1, tl.int8), mask=token >= 0)
+        token = _listed(listed, start + CHUNK, length, vocab_size, A, B, C, D, E, CHUNK)
     tl.debug_barrier()
-    size = tl.full((), 0, tl.int32)
-    for start in range(0, vocab_size, BLOCK):
-        token = start + tl.arange(0, BLOCK)
-        up = tl.load(flags + token, mask=token < vocab_size, other=0).to(tl.int32)
-        rank = size + tl.cumsum(up, 0) - up
-        tl.store(ids + rank, token.to(tl.int64), mask=up > 0)
-        tl.store(slots + rank, token.to(tl.int64), mask=up > 0)
-        size += tl.sum(up, 0)
-    tl.store(sizes, size.to(tl.int64))
+
+    first = part * PART
+    mine = first + tl.arange(0, PART)
+    up = tl.load(flags + mine).to(tl.int32)
+    everywhere = tl.zeros((WORDS,), tl.int32)
+    before = tl.zeros((WORDS,), tl.int32)
+    for block in tl.static_range(BLOCKS):
+        word = block * WORDS + tl.arange(0, WORDS)
+        four = tl.load(words + word)
+        everywhere += four
+        before += tl.where(word * 4 < first, four, 0)
+    size = tl.sum(_bytes(everywhere), 0)
     share = 1.0 / tl.maximum(size, 1).to(tl.float32)
-    for start in range(0, length, BLOCK):
-        place = start + tl.arange(0, BLOCK)
-        real = place < length
-        past = real & (place >= size)
-        tl.store(ids + place, 0x7FFFFFFFFFFFFFFF, mask=past)
-        tl.store(slots + place, 0, mask=past)
-        tl.store(shares + place, tl.where(place < size, share, 0.0), mask=real)
+    if LISTED:
+        rank = tl.sum(_bytes(before), 0) + tl.cumsum(up, 0) - up
+        tl.store(ids + rank, mine.to(tl.int64), mask=up > 0)
+        tl.store(slots + rank, mine.to(tl.int64), mask=up > 0)
+        tl.store(places + mine, tl.where(up > 0, rank, -1), mask=mine < vocab_size)
+        for start in range(first, length, tl.num_programs(0) * PART):
+            slot = start + tl.arange(0, PART)
+            past = (slot >= size) & (slot < length)
+            tl.store(ids + slot, 0x7FFFFFFFFFFFFFFF, mask=past)
+            tl.store(slots + slot, 0, mask=past)
+            tl.store(shares + slot, tl.where(slot < size, share, 0.0), mask=slot < length)
+    else:
+        tl.store(values + mine, tl.where(up > 0, share, 0.0), mask=mine < width)
+    if part == 0:
+        tl.store(sizes, size.to(tl.int64))
+        if not LISTED:
+            tl.store(masses, tl.minimum(size, 1).to(tl.float32))
+
+
+@triton.jit
+def _bytes(words):
+    """The sum of the four bytes of each word, none above 127."""
+    pairs = (words & 0x00FF00FF) + ((words >> 8) & 0x00FF00FF)
+    return (pairs & 0xFFFF) + (pairs >> 16)

@@ -1,7 +1,10 @@
 """From targets to what should be predicted, in one launch: the truth, its expectation under `Hamming`, or samples.
 
 Each kernel reads the targets themselves and writes all that a training step needs of them. The number of positions is
-counted by the first program alone, which costs less than a second launch.
+counted by one more program beside the others, which costs less than a second launch.
+
+Let a position have m others to change into. With x uniform below m + exp(1 / tau), it changes if x < m, and then into
+the other number floor(x): one product decides both. Where the rate of a change is given, x is below m / rate instead.
 """
 
 from __future__ import annotations
@@ -19,7 +22,9 @@ from torch import Tensor
 from seqsmooth.ops.kernels.sizes import blocks, power_of_2
 from seqsmooth.ops.positions import Positions, Reading, Source
 
-VARYING = ["stride_item", "stride_step", "batch", "steps", "pool_stride", "drawn"]  # not worth a compilation each
+# Not worth a compilation each.
+VARYING = ["stride_item", "stride_step", "batch", "steps", "pool_stride", "drawn", "vocab_size"]
+VARYING += ["law_0", "law_1", "law_2"]
 NOWHERE = 2**31 - 1  # stands for an id that is not there: no token is as large
 
 
@@ -27,7 +32,8 @@ NOWHERE = 2**31 - 1  # stands for an id that is not there: no token is as large
 class Sites:
     """Where a sequence may change, how likely, and into what: `Hamming` as its kernels see it.
 
-    The pool is a list of tokens (`ids` and `sizes`), or the whole vocabulary (`vocab_size`) without `undrawn`.
+    The pool is a list of tokens (`ids` and `sizes`), or a known number of tokens (`sizes`) that has all of the targets
+    but the `undrawn` ones, or the whole vocabulary (`vocab_size`) without `undrawn`.
     """
 
     frozen: tuple[int, ...]
@@ -37,28 +43,37 @@ class Sites:
     sizes: Tensor | None  # (G,) int64
     vocab_size: int
     undrawn: tuple[int, ...]
+    places: Tensor | None = None  # (V,) int32, where each token is in the only list, -1 for nowhere
 
     def arguments(self) -> dict[str, object]:
         """What both kernels take."""
-        # A kernel is handed floats in single precision: two of them make one of 48 bits.
-        strength = self.rate if self.rate is not None else min(1 / _given(self.tau), 1e30)
-        high = struct.unpack("f", struct.pack("f", strength))[0]
-        listed = self.ids is not None
-        groups, longest = (self.ids.shape[0], self.ids.shape[1]) if self.ids is not None else (1, 0)
+        groups, longest = (1, 0) if self.ids is None else self.ids.shape
         return {
             "pool": self.ids,
             "sizes": self.sizes,
+            "places": self.places,
             "pool_stride": longest,
-            "drawn": 0 if listed else self.vocab_size - len(self.undrawn),
-            "strength_high": high,
-            "strength_low": strength - high,
+            "drawn": self.vocab_size - len(self.undrawn),
+            "vocab_size": self.vocab_size,
+            **{f"law_{number}": _bits(value) for number, value in enumerate(self._law())},
             **_numbered("FROZEN", self.frozen, 4),
             **_numbered("UNDRAWN", self.undrawn, 4),
             "RATE": self.rate is not None,
-            "LISTED": listed,
+            "SIZED": self.sizes is not None,
+            "LISTED": self.ids is not None,
+            "PLACED": self.places is not None,
             "GROUPED": groups > 1,
             "SEARCH": longest.bit_length(),
         }
+
+    def _law(self) -> tuple[float, float, float]:
+        """What the kernels need of the strength; infinity is as good as any number there."""
+        if self.rate is not None:
+            inverse = 1 / self.rate if self.rate > 0 else math.inf
+            # Where a change is certain, no logarithm of the other chance is taken.
+            return self.rate, inverse, math.log1p(-self.rate) if self.rate < 1 else 0.0
+        power = 1 / _given(self.tau)
+        return math.exp(power) if power < 709 else math.inf, math.exp(-power), -power
 
 
 @dataclass(frozen=True, eq=False)
@@ -68,7 +83,7 @@ class Sampled:
     reading: Reading
     tokens: Tensor  # (B, L, T) int64
     mask: Tensor  # (B, L, T) bool
-    log_prob: Tensor  # (B, L) float64
+    log_prob: Tensor | None  # (B, L) float64, where asked for
 
 
 def truth(source: Source) -> Reading:
@@ -107,16 +122,18 @@ def samples(
     sites: Sites,
     points: Tensor,  # (B, L, T) float64, uniform in [0, 1)
     alpha: float,
+    *,
+    probable: bool,
 ) -> Sampled:
-    """Samples of equal weight beside the truth."""
+    """Samples of equal weight beside the truth; with the logarithms of their probability if that is wanted."""
     batch, number, steps = points.shape
     out = _allocate(source, number + 1, float(number))
     tokens = torch.empty_like(points, dtype=torch.int64)
     mask = torch.empty_like(points, dtype=torch.bool)
-    log_prob = torch.empty(batch, number, dtype=torch.float64, device=points.device)
+    log_prob = torch.empty(batch, number, dtype=torch.float64, device=points.device) if probable else None
     wide = power_of_2(steps)
-    tall = min(power_of_2(number), max(1, 1024 // wide))
-    sample_kernel[batch, blocks(number, tall)](
+    tall = min(power_of_2(number), max(1, 512 // wide))
+    sample_kernel[batch + 1, blocks(number, tall)](
         **out.arguments(source),
         **sites.arguments(),
         points=points,
@@ -126,6 +143,7 @@ def samples(
         number=number,
         truth_weight=1 - alpha,
         sample_weight=alpha / number,
+        PROBABLE=probable,
         WIDE=wide,
         TALL=tall,
         num_warps=4 if wide * tall <= 1024 else 8,
@@ -171,7 +189,7 @@ class _Outputs:
             **_numbered("IGNORED", ignored, 2),
             "FILLER": source.filler,
             "BOS": source.bos,
-            "COUNTED": min(power_of_2(targets.numel()), 4096),
+            **_tile(*targets.shape),
         }
 
     def reading(self) -> Reading:
@@ -205,7 +223,19 @@ def _allocate(source: Source, slots: int, ess: float) -> _Outputs:
 
 
 def _blocks(source: Source) -> tuple[int]:
-    return (blocks(source.targets.numel(), 128),)
+    return (blocks(source.targets.numel(), 128) + 1,)
+
+
+def _tile(batch: int, steps: int) -> dict[str, int]:
+    """How much of the targets is counted at once."""
+    long = min(power_of_2(steps), 4096)
+    return {"MANY": min(power_of_2(batch), 4096 // long), "LONG": long}
+
+
+def _bits(value: float) -> int:
+    """A double as a whole number, for a kernel is handed floats in single precision."""
+    bits: int = struct.unpack("q", struct.pack("d", value))[0]
+    return bits
 
 
 @cache
@@ -226,30 +256,43 @@ def _given(value: float | None) -> float:
 
 
 @triton.jit
+def _double(bits):
+    """The double that a whole number stands for."""
+    return (tl.full((), 0, tl.int64) + bits).to(tl.float64, bitcast=True)
+
+
+@triton.jit
 def _count_positions(
-    targets, stride_item, stride_step, batch, steps,
-    IGNORED_0: tl.constexpr, IGNORED_1: tl.constexpr, COUNTED: tl.constexpr,
+    targets, stride_item, stride_step, batch, steps, count, ess, ess_value,
+    IGNORED_0: tl.constexpr, IGNORED_1: tl.constexpr, MANY: tl.constexpr, LONG: tl.constexpr,
 ):  # fmt: skip
-    """The number of positions of the whole batch."""
-    total = tl.zeros((COUNTED,), tl.int32)
-    for start in range(0, batch * steps, COUNTED):
-        place = start + tl.arange(0, COUNTED)
-        item = place // steps
-        where = item.to(tl.int64) * stride_item + (place - item * steps) * stride_step
-        raw = tl.load(targets + where, mask=place < batch * steps, other=IGNORED_0)
-        total += ((raw != IGNORED_0) & (raw != IGNORED_1)).to(tl.int32)
-    return tl.sum(total, 0).to(tl.int64)
+    """Write the number of positions of the whole batch, and the effective sample size."""
+    total = tl.zeros((MANY, LONG), tl.int32)
+    for first in range(0, batch, MANY):
+        item = first + tl.arange(0, MANY)
+        for start in range(0, steps, LONG):
+            step = start + tl.arange(0, LONG)
+            where = item.to(tl.int64)[:, None] * stride_item + step[None, :] * stride_step
+            there = (item < batch)[:, None] & (step < steps)[None, :]
+            raw = tl.load(targets + where, mask=there, other=IGNORED_0)
+            total += ((raw != IGNORED_0) & (raw != IGNORED_1)).to(tl.int32)
+    tl.store(count, tl.sum(total).to(tl.int64))
+    tl.store(ess, ess_value)
 
 
 @triton.jit
 def _find(
-    tokens, pool, row, sizes, group, drawn,
+    tokens, pool, row, sizes, group, places, drawn, vocab_size,
     UNDRAWN_0: tl.constexpr, UNDRAWN_1: tl.constexpr, UNDRAWN_2: tl.constexpr, UNDRAWN_3: tl.constexpr,
-    LISTED: tl.constexpr, SEARCH: tl.constexpr,
+    SIZED: tl.constexpr, LISTED: tl.constexpr, PLACED: tl.constexpr, SEARCH: tl.constexpr,
 ):  # fmt: skip
     """The number of other tokens in the pool, whether a token is in it (0 or 1), and its place there."""
-    if LISTED:
-        size = tl.load(sizes + group)
+    size = tl.load(sizes + group) if SIZED else drawn
+    if PLACED:
+        known = (tokens >= 0) & (tokens < vocab_size)
+        place = tl.load(places + tokens, mask=known, other=-1).to(tl.int64)
+        inside = (place >= 0).to(tl.int64)
+    elif LISTED:
         low = tl.zeros_like(tokens)
         high = low + size
         for _ in range(SEARCH):
@@ -262,7 +305,6 @@ def _find(
         inside = (found == tokens).to(tl.int64)
         place = low
     else:
-        size = drawn
         undrawn = (tokens == UNDRAWN_0) | (tokens == UNDRAWN_1) | (tokens == UNDRAWN_2) | (tokens == UNDRAWN_3)
         inside = 1 - undrawn.to(tl.int64)
         place = tokens - (tokens > UNDRAWN_0).to(tl.int64) - (tokens > UNDRAWN_1).to(tl.int64)
@@ -271,37 +313,31 @@ def _find(
 
 
 @triton.jit
-def _chances(others, possible, strength, RATE: tl.constexpr):
-    """The probability of a change, and the logarithms of that of none and of that of one new token."""
-    number = tl.maximum(others, 1).to(tl.float64)
-    if RATE:
-        change = tl.where(possible, strength, 0.0)
-        # Where a change is certain or out of the question, the other logarithm is never taken.
-        stay = tl.log(tl.where(change < 1, 1 - change, 1.0))
-        move = tl.log(tl.where(change > 0, change, 1.0)) - tl.log(number)
-    else:
-        odds = number * tl.exp(-strength)
-        change = tl.where(possible, odds / (1 + odds), 0.0)
-        stay = tl.where(possible, -tl.log(1 + odds), 0.0)
-        move = stay - strength
-    return change, stay, move
+def _range(number, law_0, law_1, RATE: tl.constexpr):
+    """Below what x is uniform: so many of its values are others to change into, the rest is none."""
+    return number * _double(law_1) if RATE else number + _double(law_0)
 
 
 @triton.jit(do_not_specialize=VARYING)
 def target_kernel(
     targets, stride_item, stride_step, batch, steps,
     tokens, inputs, mask, labels, count, slots, weights, whole, ess, ess_value,
-    pool, sizes, pool_stride, drawn, strength_high, strength_low,
+    pool, sizes, places, pool_stride, drawn, vocab_size, law_0, law_1, law_2,
     background, index, alpha,
-    IGNORED_0: tl.constexpr, IGNORED_1: tl.constexpr, FILLER: tl.constexpr, BOS: tl.constexpr, COUNTED: tl.constexpr,
+    IGNORED_0: tl.constexpr, IGNORED_1: tl.constexpr, FILLER: tl.constexpr, BOS: tl.constexpr,
+    MANY: tl.constexpr, LONG: tl.constexpr,
     FROZEN_0: tl.constexpr, FROZEN_1: tl.constexpr, FROZEN_2: tl.constexpr, FROZEN_3: tl.constexpr,
     UNDRAWN_0: tl.constexpr, UNDRAWN_1: tl.constexpr, UNDRAWN_2: tl.constexpr, UNDRAWN_3: tl.constexpr,
-    RATE: tl.constexpr, LISTED: tl.constexpr, GROUPED: tl.constexpr, SEARCH: tl.constexpr,
-    SMOOTHED: tl.constexpr, BLOCK: tl.constexpr,
+    RATE: tl.constexpr, SIZED: tl.constexpr, LISTED: tl.constexpr, PLACED: tl.constexpr, GROUPED: tl.constexpr,
+    SEARCH: tl.constexpr, SMOOTHED: tl.constexpr, BLOCK: tl.constexpr,
 ):  # fmt: skip
-    """A block of positions: the truth, and (`SMOOTHED`) the closed form of `Hamming`."""
+    """A block of positions: the truth, and (`SMOOTHED`) the closed form of `Hamming`. The last program counts."""
     part = tl.program_id(0)
-    place = part * BLOCK + tl.arange(0, BLOCK)
+    if part == tl.num_programs(0) - 1:
+        _count_positions(
+            targets, stride_item, stride_step, batch, steps, count, ess, ess_value, IGNORED_0, IGNORED_1, MANY, LONG
+        )
+    place = part * BLOCK + tl.arange(0, BLOCK)  # of the last program, none is real
     real = place < batch * steps
     item = place // steps
     step = place - item * steps
@@ -323,42 +359,43 @@ def target_kernel(
             group = tl.where(real, item, 0).to(tl.int64)
             row = group * pool_stride
         others, inside, _ = _find(
-            token, pool, row, sizes, group, drawn, UNDRAWN_0, UNDRAWN_1, UNDRAWN_2, UNDRAWN_3, LISTED, SEARCH
-        )
-        strength = tl.full((), strength_high, tl.float64) + strength_low
-        change, _, _ = _chances(others, position & ~frozen & (others > 0), strength, RATE)
-        # The pool's table covers the token itself too, if it is in it: that share is given back.
-        spread = change + change * inside.to(tl.float64) / tl.maximum(others, 1).to(tl.float64)
-        spread = spread * alpha
+            token, pool, row, sizes, group, places, drawn, vocab_size, UNDRAWN_0, UNDRAWN_1, UNDRAWN_2, UNDRAWN_3,
+            SIZED, LISTED, PLACED, SEARCH,
+        )  # fmt: skip
+        # The pool's table covers the token itself too, if it is in it: m others take m + 1 shares, one of them back.
+        width = _range(tl.maximum(others, 1).to(tl.float64), law_0, law_1, RATE)
+        spread = alpha * ((others + inside).to(tl.float64) / width)
+        spread = tl.where(position & ~frozen & (others > 0), spread, 0.0)
         tl.store(background + place, spread.to(tl.float32), mask=real)
         tl.store(index + place, tl.where(position, group, -1), mask=real)
         tl.store(weights + place, (1 - spread).to(tl.float32), mask=real)
     else:
         tl.store(weights + place, 1.0, mask=real)
-    if part == 0:
-        tl.store(
-            count, _count_positions(targets, stride_item, stride_step, batch, steps, IGNORED_0, IGNORED_1, COUNTED)
-        )
-        tl.store(ess, ess_value)
 
 
 @triton.jit(do_not_specialize=[*VARYING, "number"])
 def sample_kernel(
     targets, stride_item, stride_step, batch, steps,
     tokens, inputs, mask, labels, count, slots, weights, whole, ess, ess_value,
-    pool, sizes, pool_stride, drawn, strength_high, strength_low,
+    pool, sizes, places, pool_stride, drawn, vocab_size, law_0, law_1, law_2,
     points, samples, sample_mask, log_prob, number, truth_weight, sample_weight,
-    IGNORED_0: tl.constexpr, IGNORED_1: tl.constexpr, FILLER: tl.constexpr, BOS: tl.constexpr, COUNTED: tl.constexpr,
+    IGNORED_0: tl.constexpr, IGNORED_1: tl.constexpr, FILLER: tl.constexpr, BOS: tl.constexpr,
+    MANY: tl.constexpr, LONG: tl.constexpr,
     FROZEN_0: tl.constexpr, FROZEN_1: tl.constexpr, FROZEN_2: tl.constexpr, FROZEN_3: tl.constexpr,
     UNDRAWN_0: tl.constexpr, UNDRAWN_1: tl.constexpr, UNDRAWN_2: tl.constexpr, UNDRAWN_3: tl.constexpr,
-    RATE: tl.constexpr, LISTED: tl.constexpr, GROUPED: tl.constexpr, SEARCH: tl.constexpr,
-    WIDE: tl.constexpr, TALL: tl.constexpr,
+    RATE: tl.constexpr, SIZED: tl.constexpr, LISTED: tl.constexpr, PLACED: tl.constexpr, GROUPED: tl.constexpr,
+    SEARCH: tl.constexpr, PROBABLE: tl.constexpr, WIDE: tl.constexpr, TALL: tl.constexpr,
 ):  # fmt: skip
-    """Some samples of one item."""
+    """Some samples of one item. One item too many counts."""
     item = tl.program_id(0).to(tl.int64)
     part = tl.program_id(1)
+    existing = item < batch
+    if (part == 0) & (item == batch):
+        _count_positions(
+            targets, stride_item, stride_step, batch, steps, count, ess, ess_value, IGNORED_0, IGNORED_1, MANY, LONG
+        )
     step = tl.arange(0, WIDE)
-    real = step < steps
+    real = existing & (step < steps)
     sample = part * TALL + tl.arange(0, TALL)
     drawn_here = (sample < number)[:, None] & real[None, :]
     where = (item * number + sample)[:, None] * steps + step[None, :]
@@ -370,19 +407,20 @@ def sample_kernel(
     row = item * 0
     group = item * 0
     if GROUPED:
-        group = item
-        row = item * pool_stride
+        group = tl.where(existing, item, 0)
+        row = group * pool_stride
     others, inside, own = _find(
-        token, pool, row, sizes, group, drawn, UNDRAWN_0, UNDRAWN_1, UNDRAWN_2, UNDRAWN_3, LISTED, SEARCH
-    )
-    strength = tl.full((), strength_high, tl.float64) + strength_low
-    change, stay, move = _chances(others, position & ~frozen & (others > 0), strength, RATE)
+        token, pool, row, sizes, group, places, drawn, vocab_size, UNDRAWN_0, UNDRAWN_1, UNDRAWN_2, UNDRAWN_3,
+        SIZED, LISTED, PLACED, SEARCH,
+    )  # fmt: skip
+    possible = position & ~frozen & (others > 0)
+    others = tl.maximum(others, 1)
+    m = others.to(tl.float64)
 
-    changed = point < change[None, :]
-    # Below the chance of a change, the same number over that chance is uniform again: it picks the new token.
-    again = tl.where(changed, point, 0.0) / tl.where(change > 0, change, 1.0)[None, :]
-    new = (again * tl.maximum(others, 1).to(tl.float64)[None, :]).to(tl.int64)
-    new = tl.minimum(new, tl.maximum(others - 1, 0)[None, :])
+    x = point * _range(m, law_0, law_1, RATE)[None, :]
+    low = point < _double(law_0) if RATE else x < m[None, :]
+    changed = possible[None, :] & low
+    new = tl.minimum(tl.where(changed, x, 0.0).to(tl.int64), others[None, :] - 1)
     new = new + ((inside[None, :] > 0) & (new >= own[None, :])).to(tl.int64)
     if LISTED:
         new = tl.load(pool + row + new, mask=changed, other=0)
@@ -394,14 +432,21 @@ def sample_kernel(
     new = tl.where(changed, new, token[None, :])
     tl.store(samples + where, new, mask=drawn_here)
     tl.store(sample_mask + where, tl.broadcast_to(position[None, :], (TALL, WIDE)).to(tl.uint8), mask=drawn_here)
-    logs = tl.sum(tl.where(changed, move[None, :], stay[None, :]), 1)
-    tl.store(log_prob + item * number + sample, logs, mask=sample < number)
+    if PROBABLE:
+        if RATE:
+            stay = tl.where(possible, _double(law_2), 0.0)
+            move = -tl.log(m * _double(law_1))
+        else:
+            stay = -tl.log(tl.where(possible, 1 + m * _double(law_1), 1.0))
+            move = stay + _double(law_2)
+        logs = tl.sum(tl.where(changed, move[None, :], stay[None, :]), 1)
+        tl.store(log_prob + item * number + sample, logs, mask=existing & (sample < number))
 
     slot = (item * steps + step) * (number + 1)
     side = slot[None, :] + 1 + sample[:, None]
     tl.store(slots + side, tl.where(position[None, :], new, -100), mask=drawn_here)
     tl.store(weights + side, sample_weight, mask=drawn_here)
-    if part == 0:
+    if (part == 0) & existing:
         label = tl.where(position, raw, -100)
         tl.store(slots + slot, label, mask=real)
         tl.store(weights + slot, truth_weight, mask=real)
@@ -412,8 +457,3 @@ def sample_kernel(
         tl.store(mask + item * steps + step, position.to(tl.uint8), mask=real)
         tl.store(labels + item * steps + step, label, mask=real)
         tl.store(whole + item, 1.0)
-        if item == 0:
-            tl.store(
-                count, _count_positions(targets, stride_item, stride_step, batch, steps, IGNORED_0, IGNORED_1, COUNTED)
-            )
-            tl.store(ess, ess_value)
