@@ -47,6 +47,7 @@ def interval(
     seed: int = 0,
 ) -> tuple[float, float]:
     """The percentile interval of a corpus score; the same seed gives the same interval."""
+    check(confidence, resamples, seed)
     return _percentiles(resampled(statistics, total, resamples=resamples, seed=seed), confidence)
 
 
@@ -64,6 +65,7 @@ def compare(
     Both systems are scored on the same resampled items. The differences around their mean stand for what chance gives
     where the systems are equally good, and the p-value is the share of them that is at least as great as the one seen.
     """
+    check(confidence, resamples, seed)
     whole = [float(total(rows.sum(0, keepdims=True), len(rows))[0]) for rows in (ours, theirs)]
     # The same seed draws the same items for both.
     differences = resampled(ours, total, resamples=resamples, seed=seed)
@@ -83,11 +85,17 @@ def resampled(
     seed: int = 0,
 ) -> Floats:  # (resamples,)
     """The corpus scores of `resamples` corpora of as many items, drawn with replacement."""
-    checks.at_least("resamples", resamples, 1)
-    checks.at_least("seed", seed, 0)
     number = len(statistics)
     parts = [total(times @ statistics, number) for times in _draws(number, resamples, seed)]
     return np.concatenate(parts)
+
+
+def check(confidence: float, resamples: int, seed: int) -> None:
+    """Check what an interval is asked for with."""
+    rule = "between 0 and 1, both excluded"
+    checks.must(0 < checks.fraction("confidence", confidence) < 1, "confidence", rule, confidence)
+    checks.at_least("resamples", resamples, 1)
+    checks.at_least("seed", seed, 0)
 
 
 def _draws(number: int, resamples: int, seed: int) -> Iterator[Floats]:  # each (M, N)
@@ -100,7 +108,5 @@ def _draws(number: int, resamples: int, seed: int) -> Iterator[Floats]:  # each 
 
 
 def _percentiles(values: Floats, confidence: float) -> tuple[float, float]:
-    rule = "between 0 and 1, both excluded"
-    checks.must(0 < checks.fraction("confidence", confidence) < 1, "confidence", rule, confidence)
     low, high = np.quantile(values, [(1 - confidence) / 2, (1 + confidence) / 2])
     return float(low), float(high)

@@ -5,10 +5,11 @@ from __future__ import annotations
 import hashlib
 from collections.abc import Hashable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from typing import Any
 
 from seqsmooth.ops import checks
 
-Id = Hashable
+Id = Any  # whatever names an item; not Hashable, since a Mapping is of exactly the keys it says
 Sentence = str | Sequence[Hashable]  # tokens, words or ids; a string is split at white space
 Tokens = tuple[Hashable, ...]
 

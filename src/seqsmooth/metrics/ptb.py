@@ -8,8 +8,6 @@ from seqsmooth.metrics import java
 from seqsmooth.metrics.scores import Absent
 
 PUNCTUATION = frozenset(["''", "'", "``", "`", "-LRB-", "-RRB-", "-LCB-", "-RCB-", *".?!,:-;", "--", "..."])
-    ["''", "'", "``", "`", "-LRB-", "-RRB-", "-LCB-", "-RCB-", ".", "?", "!", ",", ":", "-", "--", "...", ";"]
-)
 
 
 def tokenise(sentences: Sequence[str], *, timeout: float = 600.0) -> list[list[str]]:

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from seqsmooth.metrics.corpus import Corpus, Id, check_same_items, joined
+from seqsmooth.metrics.corpus import Corpus, Id, Sentence, check_same_items, joined
 from seqsmooth.metrics.scores import Absent, Scores
 from seqsmooth.ops import checks
 
@@ -17,8 +17,8 @@ Floats = NDArray[np.float64]
 
 
 def sacrebleu(
-    hypotheses: Mapping[Id, str | Sequence[str]],
-    references: Mapping[Id, Sequence[str | Sequence[str]]],
+    hypotheses: Mapping[Id, Sentence],
+    references: Mapping[Id, Sequence[Sentence]],
     *,
     tokenise: str = "none",
     lowercase: bool = True,
@@ -73,5 +73,5 @@ def sacrebleu(
     return Scores(name, value, each, named, np.array(counted, dtype=np.float64), total, scale=1.0)
 
 
-def _text(sentence: str | Sequence[str]) -> str:
+def _text(sentence: Sentence) -> str:
     return sentence if isinstance(sentence, str) else joined(sentence)
