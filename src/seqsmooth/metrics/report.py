@@ -6,6 +6,7 @@ import json
 import os
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from functools import cached_property
 from typing import Any
 
 from seqsmooth.metrics.bootstrap import Comparison
@@ -35,26 +36,28 @@ class Report:
     resamples: int = 1000
     seed: int = 0
 
-    def interval(self, name: str) -> tuple[float, float]:
-        """The confidence interval of a score."""
-        return self.scores[name].interval(self.confidence, resamples=self.resamples, seed=self.seed)
+    @cached_property
+    def intervals(self) -> dict[str, tuple[float, float]]:
+        """The confidence interval of each score."""
+        how = {"resamples": self.resamples, "seed": self.seed}
+        return {name: scores.interval(self.confidence, **how) for name, scores in self.scores.items()}
 
-    def comparison(self, name: str) -> Comparison | None:
-        """The difference to the other system."""
-        if name not in self.other:
-            return None
-        how: dict[str, Any] = {"confidence": self.confidence, "resamples": self.resamples, "seed": self.seed}
-        return self.scores[name].against(self.other[name], **how)
+    @cached_property
+    def comparisons(self) -> dict[str, Comparison]:
+        """The difference to the other system, by each metric that both have."""
+        how = {"resamples": self.resamples, "seed": self.seed}
+        both = [name for name in self.scores if name in self.other]
+        return {name: self.scores[name].against(self.other[name], confidence=self.confidence, **how) for name in both}
 
     def text(self) -> str:
         """A table: metric, value and interval in the unit of papers, signature; the difference to the other system."""
         percent = f"{100 * self.confidence:g} % interval"
         lines = [["metric", "value", percent, *(["difference (p)"] if self.other else []), "signature"]]
         for name, scores in self.scores.items():
-            low, high = (scores.scale * end for end in self.interval(name))
+            low, high = (scores.scale * end for end in self.intervals[name])
             row = [scores.metric, f"{scores.scale * scores.value:.2f}", f"{low:.2f} to {high:.2f}"]
             if self.other:
-                made = self.comparison(name)
+                made = self.comparisons.get(name)
                 row.append("-" if made is None else f"{scores.scale * made.difference:+.2f} ({made.p_value:.3f})")
             lines.append([*row, scores.signature])
         widths = [max(len(line[place]) for line in lines) for place in range(len(lines[0]))]
@@ -66,10 +69,10 @@ class Report:
         held: dict[str, Any] = {"kind": KIND, "confidence": self.confidence, "resamples": self.resamples}
         held |= {"seed": self.seed, "absent": dict(self.absent), "scores": {}}
         for name, scores in self.scores.items():
-            low, high = self.interval(name)
+            low, high = self.intervals[name]
             entry: dict[str, Any] = {"metric": scores.metric, "value": scores.value, "low": low, "high": high}
             entry |= {"scale": scores.scale, "signature": scores.signature}
-            made = self.comparison(name)
+            made = self.comparisons.get(name)
             if made is not None:
                 entry["other"] = {"value": self.other[name].value, "difference": made.difference, "low": made.low}
                 entry["other"] |= {"high": made.high, "p_value": made.p_value}

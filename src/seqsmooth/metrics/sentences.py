@@ -1,9 +1,9 @@
 """Hypotheses and references from files, as people have them.
 
-Hypotheses: JSON Lines, one `{"id": ..., "text": ...}` or `{"id": ..., "tokens": [...]}` a line; the results format of the
-COCO server, `[{"image_id": ..., "caption": ...}]`; or plain text, a sentence a line. References: Karpathy's json, COCO's
-own annotations, or plain text in one file or several, parallel. All text is UTF-8. Ids are compared as strings, so that
-42 is "42", and the id of a line of plain text is its number.
+Hypotheses: JSON Lines, one `{"id": ..., "text": ...}` or `{"id": ..., "tokens": [...]}` a line; the results format of
+the COCO server, `[{"image_id": ..., "caption": ...}]`; or plain text, a sentence a line. References: Karpathy's json,
+COCO's own annotations, or plain text in one file or several, parallel. All text is UTF-8. Ids are compared as strings,
+so that 42 is "42", and the id of a line of plain text is its number.
 """
 
 from __future__ import annotations
@@ -115,10 +115,8 @@ def align(
     files = f"{hypotheses.path} has {len(ours)} sentences and {references.path} has {len(theirs)}"
     if hypotheses.numbered or references.numbered:
         if len(ours) != len(theirs):
-            lines = [[written.text for written in ours.values()], [several[0].text for several in theirs.values()]]
-            raise ValueError(
-                f"Each line must have its reference, but {files}: the first suspicious line is {_suspicious(*lines)}."
-            )
+            line = _suspicious([one.text for one in ours.values()], [several[0].text for several in theirs.values()])
+            raise ValueError(f"Each line must have its reference, but {files}: the first suspicious line is {line}.")
         if hypotheses.numbered:
             ours = dict(zip(theirs, ours.values(), strict=True))
         elif "0" in ours:
@@ -146,9 +144,9 @@ def _entries(path: Path, entries: Sequence[tuple[str, Any]], key: str, names: Se
     rule = f'an object with "{key}" and ' + " or ".join(f'"{name}"' for name in names)
     found: dict[str, Written] = {}
     places: dict[str, str] = {}
-    unnamed = (
-        bool(entries) and key == "id" and all(isinstance(entry, dict) and key not in entry for _, entry in entries)
-    )
+    checks.must(len(entries) > 0, str(path), "a file with at least one hypothesis", "empty")
+    # Where no line has an id, the lines are in the order of the references.
+    unnamed = key == "id" and all(isinstance(entry, dict) and key not in entry for _, entry in entries)
     for number, (place, entry) in enumerate(entries, 1):
         name = next((name for name in names if isinstance(entry, dict) and name in entry), None)
         checks.must(name is not None and (unnamed or key in entry), place, rule, _shown(entry))
@@ -193,7 +191,7 @@ def _annotations(path: Path, held: dict[str, Any]) -> References:
 
 def _listed(path: Path, held: dict[str, Any], name: str) -> list[Any]:
     values = held[name]
-    checks.must(isinstance(values, list) and values, str(path), f'a json with a list "{name}"', "one without")
+    checks.must(isinstance(values, list) and bool(values), str(path), f'a json with a list "{name}"', "one without")
     return list(values)
 
 
@@ -206,9 +204,8 @@ def _identity(place: str, value: object) -> str:
 def _written(place: str, value: object) -> Written:
     if isinstance(value, list) and all(isinstance(token, str) for token in value):
         return Written(" ".join(value), tuple(value))
-    checks.must(
-        isinstance(value, str), place, "an object with a sentence, a string or a list of strings", _shown(value)
-    )
+    rule = "an object with a sentence, a string or a list of strings"
+    checks.must(isinstance(value, str), place, rule, _shown(value))
     return Written(str(value))
 
 

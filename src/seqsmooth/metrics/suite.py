@@ -75,10 +75,8 @@ def tokenised(
     hypotheses: Mapping[str, Written], references: Mapping[str, Sequence[Written]], how: str, *, timeout: float = 600.0
 ) -> Corpus:
     """Tokenise both sides, all sentences at once."""
-    everything = [
-        *(hypotheses[key] for key in references),
-        *(one for several in references.values() for one in several),
-    ]
+    everything = [hypotheses[key] for key in references]
+    everything += [written for several in references.values() for written in several]
     words: list[Tokens]
     if how == "ptb":
         words = [tuple(made) for made in ptb.tokenise([written.text for written in everything], timeout=timeout)]
