@@ -86,7 +86,7 @@ def test_everything_follows_from_the_seed(monkeypatch: pytest.MonkeyPatch) -> No
 def test_intervals_cover_the_truth_as_often_as_they_say(confidence: float) -> None:
     """True corpus BLEU of a known population, 2,000 corpora of 100 items.
 
-    A percentile interval of 100 items covers a little less than it says; two points less are allowed, and one more.
+    A percentile interval of 100 items may cover a little less than it says: two points less are allowed, and one more.
     Where that is the truth, this test fails by chance in 1 of 10,000 seeds in either direction.
     """
     rows = population(2, 0.8)

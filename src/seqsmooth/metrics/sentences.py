@@ -9,6 +9,7 @@ so that 42 is "42", and the id of a line of plain text is its number.
 from __future__ import annotations
 
 import json
+from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -249,18 +250,18 @@ def _json_lines(path: Path) -> Iterator[tuple[int, Any]]:
                 raise ValueError(f"Line {number} of `{path}` must be whole JSON, but is not: {error}.") from error
 
 
-def _suspicious(ours: Sequence[str], theirs: Sequence[str], window: int = 5) -> int:
-    # The first line from where the sentences fit the lines after (or before) their own better than their own: a line
-    # was lost there. Where none does, the first line that has no partner.
-    shift = 1 if len(theirs) > len(ours) else -1
-    shorter = min(len(ours), len(theirs))
-    words = [[set(line.lower().split()) for line in lines] for lines in (ours, theirs)]
+def _suspicious(ours: Sequence[str], theirs: Sequence[str], window: int = 5, farthest: int = 20) -> int:
+    # Lines are missing from the shorter file. The first line of it that fits a line further down in the longer one
+    # better than its own, and the lines after it do too, is where. Where none does, the first without a partner.
+    shorter, longer = sorted(([set(line.lower().split()) for line in lines] for lines in (ours, theirs)), key=len)
+    common = Counter(word for words in longer for word in words)
 
-    def fits(first: int, by: int) -> int:
-        places = [place for place in range(first, first + window) if place < shorter and 0 <= place + by < len(theirs)]
-        return sum(len(words[0][place] & words[1][place + by]) for place in places)
+    def fits(first: int, last: int, shift: int) -> float:
+        pairs = zip(shorter[first:last], longer[first + shift : last + shift], strict=False)
+        return sum(1 / common[word] for one, other in pairs for word in one & other)
 
-    for first in range(shorter):
-        if fits(first, shift) > fits(first, 0) and not words[0][first] & words[1][first]:
-            return first + 1
-    return shorter + 1
+    for line in range(len(shorter)):
+        for shift in range(1, min(len(longer) - len(shorter), farthest) + 1):
+            if all(fits(line, last, shift) > fits(line, last, 0) for last in (line + 1, line + window)):
+                return line + 1
+    return len(shorter) + 1
