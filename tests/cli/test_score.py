@@ -1,6 +1,9 @@
 from __future__ import annotations
 
 import json
+import re
+import shutil
+from functools import partial
 from pathlib import Path
 
 import pytest
@@ -35,6 +38,7 @@ def files(tmp_path: Path) -> Path:
 def test_captions(files: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(files)
     command = ["score", "h.json", "r.json", "--metrics", "bleu-1, bleu-4,cider,rouge-l", "--json", "s.json"]
+    command += ["--tokenise", "none"]
     assert main([*command, "--export", "e.json"]) == 0
     told = capsys.readouterr().out.splitlines()
     assert told[0].split() == ["metric", "value", "95", "%", "interval", "signature"]
@@ -80,6 +84,52 @@ def test_translations_and_a_paired_test(files: Path, capsys: pytest.CaptureFixtu
     assert other["p_value"] == made.p_value
 
 
+def test_scores_come_back_from_their_file(files: Path) -> None:
+    for name in ("h", "w"):
+        arguments = ["score", str(files / f"{name}.txt"), str(files / "r0.txt"), "--json", str(files / f"{name}.out")]
+        assert main([*arguments, "--metrics", "bleu-2,cider,sacrebleu", "--seed", "5", "--resamples", "50"]) == 0
+    good, bad = (reports.Report.load(files / f"{name}.out") for name in ("h", "w"))
+    firsts = {key: several[:1] for key, several in REFERENCES.items()}
+    fresh = {
+        "bleu-2": partial(ss.metrics.bleu, order=2),
+        "cider": ss.metrics.cider,
+        "sacrebleu": ss.metrics.sacrebleu,
+    }
+    assert list(good.scores) == list(fresh)
+    for name, metric in fresh.items():
+        first, second = metric(HYPOTHESES, firsts), metric(WORSE, firsts)
+        assert dict(good.scores[name]) == dict(first)
+        assert good.intervals[name] == first.interval(resamples=50, seed=5)
+        assert good.scores[name].against(bad.scores[name]) == first.against(second)
+
+
+@pytest.mark.parametrize(
+    ("held", "sentence"),
+    [
+        ("{", "must be a file written by `seqsmooth score ... --json`, but is damaged or something else instead."),
+        ('{"kind": "x"}', "must be a file written by `seqsmooth score ... --json`, but is damaged or something else"),
+        (None, "must be a file that can be read, but is not: No such file or directory."),
+    ],
+)
+def test_other_files_are_no_scores(tmp_path: Path, held: str | None, sentence: str) -> None:
+    path = tmp_path / "s.json"
+    if held is not None:
+        path.write_text(held)
+    with pytest.raises(ValueError, match=re.escape(f"`{path}` {sentence}")):
+        reports.Report.load(path)
+
+
+@pytest.mark.slow
+@pytest.mark.skipif(shutil.which("java") is None, reason="no Java")
+def test_cocos_annotations_are_tokenised(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    (tmp_path / "h.json").write_text('[{"image_id": 1, "caption": "a man \'s horse"}]')
+    (tmp_path / "r.json").write_text('{"annotations": [{"image_id": 1, "caption": "A man\'s brown horse!"}]}')
+    assert main(["score", str(tmp_path / "h.json"), str(tmp_path / "r.json"), "--metrics", "rouge-l"]) == 0
+    # Four of the five words of "a man 's brown horse".
+    value = 100 * (1 + 1.2**2) * 0.8 / (0.8 + 1.2**2)
+    assert f" {value:.2f} " in capsys.readouterr().out
+
+
 def test_lower_case_and_13a(files: Path, capsys: pytest.CaptureFixture[str]) -> None:
     (files / "H.txt").write_text("".join(f"{text.upper()}\n" for text in HYPOTHESES.values()))
     arguments = ["score", str(files / "H.txt"), str(files / "r0.txt"), "--tokenise", "lower"]
@@ -100,16 +150,16 @@ def test_what_is_absent_is_said_below_the_table(
     monkeypatch.setenv("CORENLP_HOME", str(files))
     monkeypatch.delenv("JAVA_HOME", raising=False)
     arguments = ["score", str(files / "h.json"), str(files / "r.json")]
-    assert main(arguments) == 0
+    assert main([*arguments, "--tokenise", "none"]) == 0
     told = capsys.readouterr().out.splitlines()
     assert [line.split()[0] for line in told] == (
         ["metric", "BLEU-1", "BLEU-2", "BLEU-3", "BLEU-4", "ROUGE-L", "CIDEr-D", "METEOR", "SPICE"]
     )
     assert told[-2] == "METEOR needs Java: there is no `java` on the path, nor in JAVA_HOME."
-    assert main([*arguments, "--metrics", "meteor"]) == 2
+    assert main([*arguments, "--tokenise", "none", "--metrics", "meteor"]) == 2
     sentence = "METEOR needs Java: there is no `java` on the path, nor in JAVA_HOME."
     assert capsys.readouterr().err == f"seqsmooth: error: {sentence}\n"
-    assert main([*arguments, "--tokenise", "ptb"]) == 2
+    assert main(arguments) == 2  # COCO's annotations are not tokenised
     assert "PTB tokenisation needs Java" in capsys.readouterr().err
 
 
@@ -134,7 +184,7 @@ def test_mistakes_are_one_sentence(
     sentence: str,
 ) -> None:
     monkeypatch.chdir(files)
-    assert main(["score", "h.json", "r.json", *options]) == 2
+    assert main(["score", "h.json", "r.json", "--tokenise", "none", *options]) == 2
     told = capsys.readouterr()
     assert told.err.startswith(f"seqsmooth: error: {sentence}")
     assert told.err.count("\n") == 1
@@ -160,7 +210,7 @@ def test_a_file_is_written_whole_or_not_at_all(
 
     monkeypatch.setattr("os.fsync", full)
     (files / "s.json").write_text("before")
-    arguments = ["score", str(files / "h.json"), str(files / "r.json"), "--metrics", "bleu-4"]
+    arguments = ["score", str(files / "h.json"), str(files / "r.json"), "--metrics", "bleu-4", "--tokenise", "lower"]
     assert main([*arguments, "--json", str(files / "s.json")]) == 2
     assert "must be a file that can be written, but is not: No space left on device." in capsys.readouterr().err
     assert (files / "s.json").read_text() == "before"

@@ -15,7 +15,7 @@ from seqsmooth.metrics import bootstrap, coco_bleu
 from seqsmooth.metrics.corpus import Corpus
 from seqsmooth.metrics.scores import mean
 
-bleu_4 = partial(coco_bleu._bleu, order=4)
+bleu_4 = partial(coco_bleu.total, order=4)
 
 
 def noisy(seed: int, items: int, kept: float) -> tuple[dict[int, list[str]], dict[int, list[list[str]]]]:

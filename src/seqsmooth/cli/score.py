@@ -30,7 +30,8 @@ def options(parser: argparse.ArgumentParser) -> None:
     known = "bleu-1 to bleu-4, rouge-l, cider, meteor, spice, sacrebleu, sacrebleu-13a"
     rule = "all of captions for json, sacrebleu for plain text"
     parser.add_argument("--metrics", metavar="NAMES", help=f"as in bleu-4,cider, out of {known} (default: {rule})")
-    parser.add_argument("--tokenise", default="none", help="none (default), lower, or ptb as coco-caption (Java)")
+    rule = "ptb for COCO's annotations, which are not tokenised, otherwise none"
+    parser.add_argument("--tokenise", metavar="HOW", help=f"none, lower, or ptb, by Java (default: {rule})")
     parser.add_argument("--split", default="test", help="of Karpathy's json: train, val, test (default), all")
     parser.add_argument("--subset", action="store_true", help="pass over references without a hypothesis")
     parser.add_argument("--against", type=Path, metavar="FILE", help="another system's hypotheses: a paired test")
@@ -60,12 +61,13 @@ def run(given: argparse.Namespace) -> int:
     if given.metrics is not None:
         names = tuple(name.strip() for name in given.metrics.split(",") if name.strip())
         checks.must(len(names) > 0, "metrics", "at least one name", repr(given.metrics))
+    tokenise = given.tokenise or ("ptb" if references.raw else "none")
     systems = [given.hypotheses, *([given.against] if given.against is not None else [])]
     aligned = [sentences.align(sentences.read_hypotheses(path), references, subset=given.subset) for path in systems]
     if given.export is not None:
         write_whole(given.export, sentences.coco_results(aligned[0][0]))
     scored = [
-        suite.score(ours, theirs, names, tokenise=given.tokenise, corenlp=given.corenlp, timeout=given.timeout)
+        suite.score(ours, theirs, names, tokenise=tokenise, corenlp=given.corenlp, timeout=given.timeout)
         for ours, theirs in aligned
     ]
     scores, absent = scored[0]

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Hashable, Mapping, Sequence
 from functools import partial
+from itertools import chain
 
 import numpy as np
 from numpy.typing import NDArray
@@ -44,11 +45,11 @@ def bleus(corpus: Corpus, order: int = 4, *, tokenised: str = "none") -> list[Sc
     statistics = np.array(rows, dtype=np.float64)
     scores = []
     for n in range(1, order + 1):
-        each = _bleu(statistics, 1, order=n)
-        value = float(_bleu(statistics.sum(0, keepdims=True), len(corpus), order=n)[0])
+        each = total(statistics, 1, order=n)
+        value = float(total(statistics.sum(0, keepdims=True), len(corpus), order=n)[0])
         named = signed(f"bleu:{n}|smooth:coco|len:closest", corpus, tokenised)
         items = dict(zip(corpus.ids, each.tolist(), strict=True))
-        scores.append(Scores(f"BLEU-{n}", value, items, named, statistics, partial(_bleu, order=n)))
+        scores.append(Scores(f"BLEU-{n}", value, items, named, statistics, partial(total, order=n)))
     return scores
 
 
@@ -56,25 +57,27 @@ def tally(hypothesis: Tokens, references: Sequence[Tokens], order: int) -> list[
     """Count one item: its length, that of its closest reference, and for each order the matches and the n-grams."""
     length = len(hypothesis)
     closest = min((abs(len(reference) - length), len(reference)) for reference in references)[1]
+    held = [_ngrams(reference, order) for reference in references]
+    matched = [0] * order
+    for ngram, count in _ngrams(hypothesis, order).items():
+        matched[len(ngram) - 1] += min(count, max([reference.get(ngram, 0) for reference in held]))
     counted = [length, closest]
     for n in range(1, order + 1):
-        held = [_ngrams(reference, n) for reference in references]
-        matched = 0
-        for ngram, count in _ngrams(hypothesis, n).items():
-            matched += min(count, max([reference[ngram] for reference in held]))
-        counted += [matched, max(0, length - n + 1)]
+        counted += [matched[n - 1], max(0, length - n + 1)]
     return counted
 
 
-def _ngrams(tokens: Tokens, n: int) -> Counter[tuple[Hashable, ...]]:
-    return Counter(zip(*(tokens[place:] for place in range(n)), strict=False))
+def _ngrams(tokens: Tokens, order: int) -> Counter[tuple[Hashable, ...]]:
+    shifted = [tokens[place:] for place in range(order)]
+    return Counter(chain.from_iterable(zip(*shifted[:n], strict=False) for n in range(1, order + 1)))
 
 
-def _bleu(
+def total(
     sums: Floats,  # (M, 2 + 2 order)
     number: int,
     order: int,
 ) -> Floats:  # (M,)
+    """BLEU from sums of what `tally` counts."""
     lengths, closest = sums[:, 0], sums[:, 1]
     matched, ngrams = sums[:, 2 : 2 + 2 * order : 2], sums[:, 3 : 3 + 2 * order : 2]
     precision = np.prod((matched + _TINY) / (ngrams + _SMALL), axis=1) ** (1 / order)

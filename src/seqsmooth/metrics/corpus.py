@@ -29,10 +29,8 @@ class Corpus:
     references: tuple[tuple[Tokens, ...], ...]
 
     @classmethod
-    def align(cls, hypotheses: Mapping[Id, Sentence], references: Mapping[Id, Sequence[Sentence]] | Corpus) -> Corpus:
+    def align(cls, hypotheses: Mapping[Id, Sentence], references: Mapping[Id, Sequence[Sentence]]) -> Corpus:
         """Find the references of each hypothesis; both must be of the same items."""
-        if isinstance(references, Corpus):
-            references = dict(zip(references.ids, references.references, strict=True))
         for name, given in (("hypotheses", hypotheses), ("references", references)):
             checks.must(isinstance(given, Mapping), name, "a mapping from ids", checks.described(given))
         checks.must(len(references) > 0, "references", "of at least one item", "empty")

@@ -41,6 +41,16 @@ def jar(metric: str, *place: str) -> Path:
     return path
 
 
+def version() -> str:
+    """Name the pycocoevalcap whose jars are used, for signatures."""
+    from importlib import metadata
+
+    try:
+        return f"pycocoevalcap-{metadata.version('pycocoevalcap')}"
+    except metadata.PackageNotFoundError:  # there, but not installed
+        return "pycocoevalcap"
+
+
 class Conversation:
     """A subprocess that answers lines with lines."""
 

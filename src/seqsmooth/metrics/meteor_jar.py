@@ -53,7 +53,7 @@ def meteor(
     # The one chunk of a perfect match is not counted, neither alone nor in a sum.
     perfect = (statistics[:, 21:23] == statistics[:, 0:2]).all(1) & (statistics[:, 20] == 1)
     statistics[perfect, 20] = 0
-    named = signed("meteor:1.5|lang:en|norm:yes", corpus, tokenised, "pycocoevalcap")
+    named = signed("meteor:1.5|lang:en|norm:yes", corpus, tokenised, java.version())
     items = dict(zip(corpus.ids, each, strict=False))
     return Scores("METEOR", each[-1], items, named, statistics, total)
 

@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from seqsmooth.metrics import java
 from seqsmooth.metrics.scores import Absent
 
+# As coco-caption writes them: the brackets are never met, since the tokeniser gives them in lower case, and stay.
 PUNCTUATION = frozenset(["''", "'", "``", "`", "-LRB-", "-RRB-", "-LCB-", "-RCB-", *".?!,:-;", "--", "..."])
 
 

@@ -4,16 +4,27 @@ from __future__ import annotations
 
 import json
 import os
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
-from functools import cached_property
+from functools import cached_property, partial
+from pathlib import Path
 from typing import Any
 
+import numpy as np
+
+from seqsmooth.metrics import coco_bleu, meteor_jar, translation
 from seqsmooth.metrics.bootstrap import Comparison
-from seqsmooth.metrics.scores import Scores
+from seqsmooth.metrics.scores import Floats, Scores, mean
 from seqsmooth.metrics.writing import write_whole
 
 KIND = "seqsmooth scores 1"
+# How the metrics that are no means come from sums, by the names of the suite.
+TOTALS: dict[str, Callable[[Floats, int], Floats]] = {
+    **{f"bleu-{n}": partial(coco_bleu.total, order=n) for n in (1, 2, 3, 4)},
+    "meteor": meteor_jar.total,
+    "sacrebleu": translation.total,
+    "sacrebleu-13a": translation.total,
+}
 
 
 @dataclass(frozen=True)
@@ -76,6 +87,33 @@ class Report:
             if made is not None:
                 entry["other"] = {"value": self.other[name].value, "difference": made.difference, "low": made.low}
                 entry["other"] |= {"high": made.high, "p_value": made.p_value}
+            if scores.total is not mean:  # what paired tests need later; of a mean it is the scores of the items
+                entry["statistics"] = scores.statistics.tolist()
             entry["each"] = {str(key): value for key, value in scores.items()}
             held["scores"][name] = entry
-        write_whole(path, json.dumps(held, indent=1, allow_nan=False) + "\n")
+        write_whole(path, json.dumps(held, allow_nan=False) + "\n")
+
+    @classmethod
+    def load(cls, path: str | os.PathLike[str]) -> Report:
+        """Read what `save` wrote, to compare with it; the other system is left behind."""
+        path = Path(path)
+        try:
+            held = json.loads(path.read_text(encoding="utf-8"))
+            if held["kind"] != KIND:
+                raise ValueError(f"it is of the kind {held['kind']!r}")
+            scores = {name: _scores(name, entry) for name, entry in held["scores"].items()}
+            return cls(scores, held["absent"], {}, held["confidence"], held["resamples"], held["seed"])
+        except OSError as error:
+            raise ValueError(f"`{path}` must be a file that can be read, but is not: {error.strerror}.") from error
+        except (AttributeError, KeyError, TypeError, ValueError) as error:
+            rule = "a file written by `seqsmooth score ... --json`"
+            raise ValueError(f"`{path}` must be {rule}, but is damaged or something else instead.") from error
+
+
+def _scores(name: str, entry: Mapping[str, Any]) -> Scores:
+    each: dict[str, float] = entry["each"]
+    statistics = np.array(entry.get("statistics", [[value] for value in each.values()]), dtype=np.float64)
+    if len(statistics) != len(each):
+        raise ValueError("its parts do not agree")
+    total = TOTALS.get(name, mean)
+    return Scores(entry["metric"], entry["value"], each, entry["signature"], statistics, total, entry["scale"])

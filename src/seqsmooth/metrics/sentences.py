@@ -47,11 +47,12 @@ class Hypotheses:
 
 @dataclass(frozen=True, slots=True)
 class References:
-    """What people wrote: sentences for each id, or for each line where `numbered`."""
+    """What people wrote: sentences for each id, or for each line where `numbered`; as people write where `raw`."""
 
     path: Path
     sentences: Mapping[str, tuple[Written, ...]]
     numbered: bool
+    raw: bool = False
 
 
 def read_hypotheses(path: str | Path) -> Hypotheses:
@@ -188,7 +189,7 @@ def _annotations(path: Path, held: dict[str, Any]) -> References:
         whole = isinstance(entry, dict) and "image_id" in entry and "caption" in entry
         checks.must(whole, where, 'an object with "image_id" and "caption"', _shown(entry))
         found.setdefault(_identity(where, entry["image_id"]), []).append(_written(where, entry["caption"]))
-    return References(path, {key: tuple(several) for key, several in found.items()}, numbered=False)
+    return References(path, {key: tuple(several) for key, several in found.items()}, numbered=False, raw=True)
 
 
 def _listed(path: Path, held: dict[str, Any], name: str) -> list[Any]:

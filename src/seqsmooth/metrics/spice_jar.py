@@ -62,7 +62,7 @@ def spice(
             each = [by_place[place] for place in range(len(corpus))]
         except (OSError, KeyError, TypeError, ValueError) as error:
             raise Absent(f"SPICE's Java answered with something else than scores ({error!r}).") from error
-    named = signed("spice:1.0", corpus, tokenised, "pycocoevalcap")
+    named = signed("spice:1.0", corpus, tokenised, java.version())
     items = dict(zip(corpus.ids, each, strict=True))
     return Scores("SPICE", float(np.mean(each)), items, named, np.array(each)[:, None], mean)
 

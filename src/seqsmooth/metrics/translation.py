@@ -46,7 +46,7 @@ def sacrebleu(
     texts = {key: _text(hypotheses[key]) for key in references}
     gold = {key: [_text(reference) for reference in several] for key, several in references.items()}
     corpus = Corpus.align(texts, gold)
-    how: dict[str, Any] = {"tokenize": tokenise, "lowercase": lowercase, "force": True}
+    how: dict[str, Any] = {"tokenize": tokenise, "lowercase": lowercase, "force": True, "smooth_method": "exp"}
     whole, single = BLEU(**how), BLEU(**how, effective_order=True)
     # Where an item has fewer references than others, sacreBLEU passes over None.
     streams = [list(stream) for stream in zip_longest(*gold.values())]
@@ -55,22 +55,21 @@ def sacrebleu(
     counted = [[score.sys_len, score.ref_len, *score.counts, *score.totals] for score in sentences]
     named = f"{whole.get_signature()}|items:{len(corpus)}|refs:{corpus.checksum()}"
     each = {key: float(score.score) for key, score in zip(gold, sentences, strict=True)}
-
-    def total(
-        sums: Floats,  # (M, 2 + 2 order)
-        number: int,
-    ) -> Floats:  # (M,)
-        order = whole.max_ngram_order
-        rows = sums.round().astype(int).tolist()
-        return np.array(
-            [
-                whole.compute_bleu(row[2 : 2 + order], row[2 + order :], row[0], row[1], whole.smooth_method).score
-                for row in rows
-            ]
-        )
-
     name = f"sacreBLEU ({tokenise}{', lc' if lowercase else ''})"
     return Scores(name, value, each, named, np.array(counted, dtype=np.float64), total, scale=1.0)
+
+
+def total(
+    sums: Floats,  # (M, 2 + 2 order)
+    number: int,
+) -> Floats:  # (M,)
+    """BLEU from sums of lengths, matches and n-grams, by sacreBLEU's own formula and its default smoothing."""
+    from sacrebleu.metrics.bleu import BLEU
+
+    order = (sums.shape[1] - 2) // 2
+    rows = sums.round().astype(int).tolist()
+    scores = [BLEU.compute_bleu(row[2 : 2 + order], row[2 + order :], row[0], row[1], "exp").score for row in rows]
+    return np.array(scores)
 
 
 def _text(sentence: Sentence) -> str:
