@@ -130,6 +130,9 @@ def test_one_that_talks_nonsense_is_refused(fake_java) -> None:
     fake_java("for line in sys.stdin: print('what?\\n' * 9, flush=True)")
     with pytest.raises(Absent, match="METEOR's Java answered with something else than numbers"):
         ss.metrics.meteor(HYPOTHESES, REFERENCES)
+    fake_java("for line in sys.stdin: print('1\\n1\\n1', flush=True)")
+    with pytest.raises(Absent, match=r"something else than numbers \(1 counts an item, not 23\)"):
+        ss.metrics.meteor(HYPOTHESES, REFERENCES)
     fake_java("print('too'), print('many')")
     with pytest.raises(Absent, match="a line for each line, but made 2 of 1"):
         ptb.tokenise(["a"])

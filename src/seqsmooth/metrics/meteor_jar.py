@@ -12,6 +12,7 @@ from seqsmooth.metrics.corpus import Corpus, Id, Sentence, joined
 from seqsmooth.metrics.scores import Absent, Scores, signed
 
 Floats = NDArray[np.float64]
+_COLUMNS = 23
 # The parameters of English in METEOR 1.5: those of Table 1 of Denkowski and Lavie (2014), by their names there.
 _ALPHA, _BETA, _GAMMA, _DELTA = 0.85, 0.20, 0.60, 0.75
 _WEIGHTS = np.array([1.0, 0.6, 0.8, 0.6])  # of exact, stem, synonym and paraphrase matches
@@ -48,6 +49,8 @@ def meteor(
     try:
         statistics = np.array([line.split() for line in counted], dtype=np.float64)
         each = [float(line) for line in told]
+        if statistics.shape[1] != _COLUMNS:
+            raise ValueError(f"{statistics.shape[1]} counts an item, not {_COLUMNS}")
     except ValueError as error:
         raise Absent(f"METEOR's Java answered with something else than numbers ({error}).") from error
     # The one chunk of a perfect match is not counted, neither alone nor in a sum.
