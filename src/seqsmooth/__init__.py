@@ -1,5 +1,10 @@
 """Token-level and sequence-level loss smoothing for anything that generates sequences."""
 
+from __future__ import annotations
+
+from importlib import import_module
+from typing import TYPE_CHECKING
+
 from seqsmooth import rewards
 from seqsmooth.ops import SoftTarget, cross_entropy, linear_cross_entropy
 from seqsmooth.smoothing import (
@@ -23,6 +28,11 @@ from seqsmooth.smoothing import (
 )
 from seqsmooth.version import __version__
 
+if TYPE_CHECKING:
+    from types import ModuleType
+
+    from seqsmooth import metrics
+
 __all__ = [
     "Candidates",
     "Dirac",
@@ -41,9 +51,18 @@ __all__ = [
     "cross_entropy",
     "label_smoothing",
     "linear_cross_entropy",
+    "metrics",
     "mle",
     "rewards",
     "seq",
     "tok",
     "tok_seq",
 ]
+
+_LATER = ("metrics",)  # rooms that are imported when they are asked for
+
+
+def __getattr__(name: str) -> ModuleType:
+    if name in _LATER:
+        return import_module(f"{__name__}.{name}")
+    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

@@ -65,6 +65,18 @@ def _bench(given: argparse.Namespace) -> int:
     return bench.start(given)
 
 
+def _score_options(parser: argparse.ArgumentParser) -> None:
+    from seqsmooth.cli import score
+
+    score.options(parser)
+
+
+def _score(given: argparse.Namespace) -> int:
+    from seqsmooth.cli import score
+
+    return score.run(given)
+
+
 def _no_options(parser: argparse.ArgumentParser) -> None:
     pass
 
@@ -77,6 +89,7 @@ def _doctor(given: argparse.Namespace) -> int:
 
 VERBS: dict[str, Verb] = {
     "demo": Verb("train a small captioner with several losses and compare them", _demo_options, _demo),
+    "score": Verb("score captions or translations against their references", _score_options, _score),
     "bench": Verb("time every loss beside its peers", _bench_options, _bench),
     "doctor": Verb("say what runs here, and check that it is right", _no_options, _doctor),
 }

@@ -1,0 +1,81 @@
+"""`seqsmooth score`: captions or translations against their references, with intervals and signatures."""
+
+from __future__ import annotations
+
+import argparse
+from pathlib import Path
+
+DESCRIPTION = """\
+Score captions or translations against their references.
+
+HYPOTHESES is JSON Lines ({"id": 42, "text": "a man on a horse"}, or "tokens": [...]), a results file of the COCO
+server ([{"image_id": 42, "caption": "..."}]), or plain text, a sentence a line. REFERENCES is Karpathy's json, COCO's
+annotations json, or plain text, in one file or several."""
+
+EXAMPLES = """\
+examples:
+  seqsmooth score captions.json dataset_coco.json --metrics bleu-1,bleu-4,cider --json scores.json
+  seqsmooth score translations.txt test.en --against baseline.txt
+
+Values are times 100, as in papers. Metrics that cannot be calculated here say why, below the table."""
+
+
+def options(parser: argparse.ArgumentParser) -> None:
+    """Declare the options."""
+    parser.description = DESCRIPTION
+    parser.epilog = EXAMPLES
+    parser.formatter_class = argparse.RawDescriptionHelpFormatter
+    parser.add_argument("hypotheses", type=Path, metavar="HYPOTHESES", help="what the system wrote")
+    parser.add_argument("references", type=Path, nargs="+", metavar="REFERENCES", help="what people wrote")
+    known = "bleu-1 to bleu-4, rouge-l, cider, meteor, spice, sacrebleu, sacrebleu-13a"
+    rule = "all of captions for json, sacrebleu for plain text"
+    parser.add_argument("--metrics", metavar="NAMES", help=f"as in bleu-4,cider, out of {known} (default: {rule})")
+    rule = "ptb for COCO's annotations, which are not tokenised, otherwise none"
+    parser.add_argument("--tokenise", metavar="HOW", help=f"none, lower, or ptb, by Java (default: {rule})")
+    parser.add_argument("--split", default="test", help="of Karpathy's json: train, val, test (default), all")
+    parser.add_argument("--subset", action="store_true", help="pass over references without a hypothesis")
+    parser.add_argument("--against", type=Path, metavar="FILE", help="another system's hypotheses: a paired test")
+    parser.add_argument("--confidence", type=float, default=0.95, help="of the intervals (default 0.95)")
+    parser.add_argument("--resamples", type=int, default=1000, help="resampled corpora (default 1000)")
+    parser.add_argument("--seed", type=int, default=0, help="the resampled items follow from it (default 0)")
+    parser.add_argument("--corenlp", type=Path, metavar="FOLDER", help="Stanford CoreNLP 3.6.0, for SPICE")
+    parser.add_argument("--timeout", type=float, default=600.0, help="seconds for each Java program (default 600)")
+    parser.add_argument("--json", type=Path, metavar="FILE", help="write the scores here, whole or not at all")
+    parser.add_argument("--export", type=Path, metavar="FILE", help="write HYPOTHESES as the COCO server takes them")
+
+
+def run(given: argparse.Namespace) -> int:
+    """Score, print the table and return the exit status: 2 where no metric could be calculated."""
+    from seqsmooth.metrics import bootstrap, sentences, suite
+    from seqsmooth.metrics.report import Report
+    from seqsmooth.metrics.writing import check_writable, write_whole
+    from seqsmooth.ops import checks
+
+    for path in (given.json, given.export):
+        if path is not None:
+            check_writable(path)
+    bootstrap.check(given.confidence, given.resamples, given.seed)
+    checks.positive("timeout", given.timeout)
+    references = sentences.read_references(given.references, split=given.split)
+    names = suite.TRANSLATIONS[:1] if references.numbered else suite.CAPTIONS
+    if given.metrics is not None:
+        names = tuple(name.strip() for name in given.metrics.split(",") if name.strip())
+        checks.must(len(names) > 0, "metrics", "at least one name", repr(given.metrics))
+    tokenise = given.tokenise or ("ptb" if references.raw else "none")
+    systems = [given.hypotheses, *([given.against] if given.against is not None else [])]
+    aligned = [sentences.align(sentences.read_hypotheses(path), references, subset=given.subset) for path in systems]
+    if given.export is not None:
+        write_whole(given.export, sentences.coco_results(aligned[0][0]))
+    scored = [
+        suite.score(ours, theirs, names, tokenise=tokenise, corenlp=given.corenlp, timeout=given.timeout)
+        for ours, theirs in aligned
+    ]
+    scores, absent = scored[0]
+    if not scores:
+        raise ValueError(" ".join(absent.values()))
+    other = scored[1][0] if len(scored) > 1 else {}
+    report = Report(scores, absent, other, given.confidence, given.resamples, given.seed)
+    if given.json is not None:
+        report.save(given.json)
+    print(report.text(), flush=True)
+    return 0

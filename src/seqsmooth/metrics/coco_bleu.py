@@ -1,0 +1,86 @@
+"""BLEU of captions, as coco-caption calculates it."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Hashable, Mapping, Sequence
+from functools import partial
+from itertools import chain
+
+import numpy as np
+from numpy.typing import NDArray
+
+from seqsmooth.metrics.corpus import Corpus, Id, Sentence, Tokens
+from seqsmooth.metrics.scores import Scores, signed
+from seqsmooth.ops import checks
+
+Floats = NDArray[np.float64]
+_TINY, _SMALL = 1e-15, 1e-9  # coco-caption has them beside every count
+
+
+def bleu(
+    hypotheses: Mapping[Id, Sentence],
+    references: Mapping[Id, Sequence[Sentence]],
+    order: int = 4,
+    *,
+    tokenised: str = "none",
+) -> Scores:
+    """BLEU of Papineni et al. (2002) over a corpus and of each item, between 0 and 1.
+
+    The reference length of an item is that of the reference closest in length, the shorter of two.
+
+    Args:
+        hypotheses: one sentence for each id, as tokens, ids or a string of words.
+        references: the references of each id.
+        order: the length of the longest n-grams.
+        tokenised: how the sentences were tokenised, for the signature.
+    """
+    return bleus(Corpus.align(hypotheses, references), order, tokenised=tokenised)[-1]
+
+
+def bleus(corpus: Corpus, order: int = 4, *, tokenised: str = "none") -> list[Scores]:
+    """BLEU-1 to BLEU-`order`, the n-grams counted once."""
+    checks.at_least("order", order, 1)
+    rows = [tally(*item, order) for item in zip(corpus.hypotheses, corpus.references, strict=True)]
+    statistics = np.array(rows, dtype=np.float64)
+    scores = []
+    for n in range(1, order + 1):
+        each = total(statistics, 1, order=n)
+        value = float(total(statistics.sum(0, keepdims=True), len(corpus), order=n)[0])
+        named = signed(f"bleu:{n}|smooth:coco|len:closest", corpus, tokenised)
+        items = dict(zip(corpus.ids, each.tolist(), strict=True))
+        scores.append(Scores(f"BLEU-{n}", value, items, named, statistics, partial(total, order=n)))
+    return scores
+
+
+def tally(hypothesis: Tokens, references: Sequence[Tokens], order: int) -> list[int]:
+    """Count one item: its length, that of its closest reference, and for each order the matches and the n-grams."""
+    length = len(hypothesis)
+    closest = min((abs(len(reference) - length), len(reference)) for reference in references)[1]
+    held = [_ngrams(reference, order) for reference in references]
+    matched = [0] * order
+    for ngram, count in _ngrams(hypothesis, order).items():
+        matched[len(ngram) - 1] += min(count, max([reference.get(ngram, 0) for reference in held]))
+    counted = [length, closest]
+    for n in range(1, order + 1):
+        counted += [matched[n - 1], max(0, length - n + 1)]
+    return counted
+
+
+def _ngrams(tokens: Tokens, order: int) -> Counter[tuple[Hashable, ...]]:
+    shifted = [tokens[place:] for place in range(order)]
+    return Counter(chain.from_iterable(zip(*shifted[:n], strict=False) for n in range(1, order + 1)))
+
+
+def total(
+    sums: Floats,  # (M, 2 + 2 order)
+    number: int,
+    order: int,
+) -> Floats:  # (M,)
+    """BLEU from sums of what `tally` counts."""
+    lengths, closest = sums[:, 0], sums[:, 1]
+    matched, ngrams = sums[:, 2 : 2 + 2 * order : 2], sums[:, 3 : 3 + 2 * order : 2]
+    precision = np.prod((matched + _TINY) / (ngrams + _SMALL), axis=1) ** (1 / order)
+    ratio = (lengths + _TINY) / (closest + _SMALL)
+    penalty = np.exp(np.minimum(0, 1 - 1 / ratio))
+    return np.asarray(precision * penalty, dtype=np.float64)

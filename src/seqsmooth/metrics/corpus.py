@@ -1,0 +1,83 @@
+"""Hypotheses beside their references, item by item."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Hashable, Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from seqsmooth.ops import checks
+
+Id = Any  # whatever names an item; not Hashable, since a Mapping is of exactly the keys it says
+Sentence = str | Sequence[Hashable]  # tokens, words or ids; a string is split at white space
+Tokens = tuple[Hashable, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Corpus:
+    """What a corpus metric scores.
+
+    Attributes:
+        ids: the items, in the order of the references.
+        hypotheses: the tokens of one sentence an item; it may be empty.
+        references: the tokens of the references of each item, one or more.
+    """
+
+    ids: tuple[Id, ...]
+    hypotheses: tuple[Tokens, ...]
+    references: tuple[tuple[Tokens, ...], ...]
+
+    @classmethod
+    def align(cls, hypotheses: Mapping[Id, Sentence], references: Mapping[Id, Sequence[Sentence]]) -> Corpus:
+        """Find the references of each hypothesis; both must be of the same items."""
+        for name, given in (("hypotheses", hypotheses), ("references", references)):
+            checks.must(isinstance(given, Mapping), name, "a mapping from ids", checks.described(given))
+        checks.must(len(references) > 0, "references", "of at least one item", "empty")
+        check_same_items(hypotheses, references)
+        for key, several in references.items():
+            listed = isinstance(several, Sequence) and not isinstance(several, str)
+            checks.must(listed, "references", "a sequence of sentences for each id", f"{several!r} for id {key!r}")
+            checks.must(len(several) > 0, "references", "at least one for each id", f"none for id {key!r}")
+        held = tuple(tuple(tokens_of(sentence) for sentence in several) for several in references.values())
+        return cls(tuple(references), tuple(tokens_of(hypotheses[key]) for key in references), held)
+
+    def __len__(self) -> int:
+        return len(self.ids)
+
+    def number_of_references(self) -> str:
+        """How many references an item has: a number, or the least and the most."""
+        numbers = {len(several) for several in self.references}
+        return str(min(numbers)) if len(numbers) == 1 else f"{min(numbers)}-{max(numbers)}"
+
+    def checksum(self) -> str:
+        """Name the references, whatever the order of the items: two scores compare where this is the same."""
+        digests = sorted(
+            hashlib.sha256("\x1e".join([str(key), *map(joined, several)]).encode()).digest()
+            for key, several in zip(self.ids, self.references, strict=True)
+        )
+        return hashlib.sha256(b"".join(digests)).hexdigest()[:12]
+
+
+def tokens_of(sentence: Sentence) -> Tokens:
+    """The tokens of a sentence."""
+    if isinstance(sentence, str):
+        return tuple(sentence.split())
+    checks.must(isinstance(sentence, Iterable), "sentence", "a string or a sequence of tokens", repr(sentence))
+    return tuple(sentence)
+
+
+def joined(tokens: Iterable[Hashable]) -> str:
+    """The sentence as one string, a blank between two tokens, as the other tools want it."""
+    return " ".join(map(str, tokens))
+
+
+def check_same_items(hypotheses: Mapping[Id, object], references: Mapping[Id, object]) -> None:
+    """Check that each item has a hypothesis and references; name both numbers and the first item that has not."""
+    counts = f"{len(hypotheses)} hypotheses and {len(references)} items with references"
+    for key in references:
+        if key not in hypotheses:
+            raise ValueError(f"There must be a hypothesis for each item, but {counts} are given: id {key!r} has none.")
+    for key in hypotheses:
+        if key not in references:
+            raise ValueError(f"There must be references for each item, but {counts} are given: id {key!r} has none.")

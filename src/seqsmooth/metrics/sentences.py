@@ -1,0 +1,268 @@
+"""Hypotheses and references from files, as people have them.
+
+Hypotheses: JSON Lines, one `{"id": ..., "text": ...}` or `{"id": ..., "tokens": [...]}` a line; the results format of
+the COCO server, `[{"image_id": ..., "caption": ...}]`; or plain text, a sentence a line. References: Karpathy's json,
+COCO's own annotations, or plain text in one file or several, parallel. All text is UTF-8. Ids are compared as strings,
+so that 42 is "42", and the id of a line of plain text is its number.
+"""
+
+from __future__ import annotations
+
+import json
+from collections import Counter
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from seqsmooth.metrics.corpus import check_same_items
+from seqsmooth.ops import checks
+
+
+@dataclass(frozen=True, slots=True)
+class Written:
+    """A sentence as a file has it.
+
+    Attributes:
+        text: the sentence as it is written.
+        tokens: its tokens, where the file has tokens.
+    """
+
+    text: str
+    tokens: tuple[str, ...] | None = None
+
+    def words(self) -> tuple[str, ...]:
+        """The tokens that the file has, or the text split at white space."""
+        return tuple(self.text.split()) if self.tokens is None else self.tokens
+
+
+@dataclass(frozen=True, slots=True)
+class Hypotheses:
+    """What a system wrote: a sentence for each id, or for each line where `numbered`."""
+
+    path: Path
+    sentences: Mapping[str, Written]
+    numbered: bool
+
+
+@dataclass(frozen=True, slots=True)
+class References:
+    """What people wrote: sentences for each id, or for each line where `numbered`; as people write where `raw`."""
+
+    path: Path
+    sentences: Mapping[str, tuple[Written, ...]]
+    numbered: bool
+    raw: bool = False
+
+
+def read_hypotheses(path: str | Path) -> Hypotheses:
+    """Read hypotheses in any of the formats of this module; the suffix .json or .jsonl says which."""
+    path = Path(path)
+    if path.suffix == ".jsonl":
+        entries = [(f"line {number} of {path}", entry) for number, entry in _json_lines(path)]
+        return _entries(path, entries, "id", ("text", "tokens"))
+    if path.suffix == ".json":
+        held = _json(path)
+        rule = 'a list of {"image_id": ..., "caption": ...}'
+        checks.must(isinstance(held, list), str(path), rule, checks.described(held))
+        entries = [(f"entry {place} of {path}", entry) for place, entry in enumerate(held, 1)]
+        return _entries(path, entries, "image_id", ("caption",))
+    return Hypotheses(path, {str(n): Written(line) for n, line in enumerate(_lines(path), 1)}, numbered=True)
+
+
+def read_references(paths: str | Path | Sequence[str | Path], *, split: str = "test") -> References:
+    """Read references: one json, or one or more files of plain text, parallel.
+
+    Args:
+        paths: the file or the files.
+        split: the images to take where the file is Karpathy's; "all" for all.
+    """
+    several = [Path(paths)] if isinstance(paths, (str, Path)) else [Path(path) for path in paths]
+    checks.must(len(several) > 0, "references", "at least one file", "none")
+    first = several[0]
+    if any(path.suffix == ".json" for path in several):
+        rule = "one json or several files of plain text"
+        checks.must(len(several) == 1, "references", rule, ", ".join(map(str, several)))
+        held = _json(first)
+        if isinstance(held, dict) and "annotations" in held:
+            return _annotations(first, held)
+        if isinstance(held, dict) and "images" in held:
+            return _karpathy(first, held, split)
+        rule = 'Karpathy\'s json (with "images") or COCO\'s annotations (with "annotations")'
+        raise ValueError(f"`{first}` must be {rule}, but is neither.")
+    columns = [_lines(path) for path in several]
+    for path, column in zip(several[1:], columns[1:], strict=True):
+        if len(column) != len(columns[0]):
+            raise ValueError(
+                f"The files must have as many lines, but {first} has {len(columns[0])} and {path} has {len(column)}: "
+                f"the first suspicious line is {_suspicious(column, columns[0])}."
+            )
+    rows = {str(n): tuple(map(Written, row)) for n, row in enumerate(zip(*columns, strict=True), 1)}
+    return References(first, rows, numbered=True)
+
+
+def align(
+    hypotheses: Hypotheses, references: References, *, subset: bool = False
+) -> tuple[dict[str, Written], dict[str, tuple[Written, ...]]]:
+    """Give each hypothesis its references, in the order of the references.
+
+    Hypotheses with ids meet plain text by the number of the line; the numbers may start from 0 or from 1. Hypotheses
+    without ids are taken in the order of the references.
+
+    Args:
+        hypotheses: what the system wrote.
+        references: what people wrote.
+        subset: whether references without a hypothesis are passed over.
+    """
+    ours, theirs = dict(hypotheses.sentences), dict(references.sentences)
+    files = f"{hypotheses.path} has {len(ours)} sentences and {references.path} has {len(theirs)}"
+    if hypotheses.numbered or references.numbered:
+        if (hypotheses.numbered or not subset) and len(ours) != len(theirs):
+            line = _suspicious([one.text for one in ours.values()], [several[0].text for several in theirs.values()])
+            raise ValueError(f"Each line must have its reference, but {files}: the first suspicious line is {line}.")
+        if hypotheses.numbered:
+            ours = dict(zip(theirs, ours.values(), strict=True))
+        elif "0" in ours:
+            theirs = {str(int(number) - 1): several for number, several in theirs.items()}
+    if subset:
+        theirs = {key: several for key, several in theirs.items() if key in ours}
+        checks.must(len(theirs) > 0, "hypotheses", "of some items with references", "of none")
+    try:
+        check_same_items(ours, theirs)
+    except ValueError as error:
+        raise ValueError(f"{str(error).removesuffix('.')} ({files}).") from error
+    return {key: ours[key] for key in theirs}, theirs
+
+
+def coco_results(sentences: Mapping[str, Written]) -> str:
+    """The file that the COCO server takes: `[{"image_id": 42, "caption": "a man on a horse"}]`."""
+    entries = []
+    for key, written in sentences.items():
+        checks.must(key.isdecimal(), "image_id", "a whole number, as COCO's are", repr(key))
+        entries.append({"image_id": int(key), "caption": written.text})
+    return json.dumps(entries, ensure_ascii=False) + "\n"
+
+
+def _entries(path: Path, entries: Sequence[tuple[str, Any]], key: str, names: Sequence[str]) -> Hypotheses:
+    rule = f'an object with "{key}" and ' + " or ".join(f'"{name}"' for name in names)
+    found: dict[str, Written] = {}
+    places: dict[str, str] = {}
+    checks.must(len(entries) > 0, str(path), "a file with at least one hypothesis", "empty")
+    # Where no line has an id, the lines are in the order of the references.
+    unnamed = key == "id" and all(isinstance(entry, dict) and key not in entry for _, entry in entries)
+    for number, (place, entry) in enumerate(entries, 1):
+        name = next((name for name in names if isinstance(entry, dict) and name in entry), None)
+        checks.must(name is not None and (unnamed or key in entry), place, rule, _shown(entry))
+        identity = str(number) if unnamed else _identity(place, entry[key])
+        if identity in found:
+            raise ValueError(f"An id must be there once, but {identity!r} is in {places[identity]} and in {place}.")
+        found[identity], places[identity] = _written(place, entry[name]), place
+    return Hypotheses(path, found, numbered=unnamed)
+
+
+def _karpathy(path: Path, held: dict[str, Any], split: str) -> References:
+    found: dict[str, tuple[Written, ...]] = {}
+    splits: set[str] = set()
+    for place, image in enumerate(_listed(path, held, "images"), 1):
+        where = f"image {place} of {path}"
+        try:
+            identity = _identity(where, image["cocoid"] if "cocoid" in image else image["imgid"])
+            splits.add(image["split"])
+            if split in (image["split"], "all"):
+                sentences = image["sentences"]
+                checks.must(bool(sentences), where, "an image with sentences", "one without")
+                found[identity] = tuple(
+                    Written(sentence.get("raw", " ".join(sentence["tokens"])), tuple(sentence["tokens"]))
+                    for sentence in sentences
+                )
+        except (KeyError, TypeError, AttributeError) as error:
+            rule = 'an image with "split", "sentences" and "cocoid" or "imgid"'
+            raise ValueError(f"`{where}` must be {rule}, but is {_shown(image)} instead.") from error
+    checks.must(len(found) > 0, "split", f"one of {', '.join(sorted(splits))} or all", repr(split))
+    return References(path, found, numbered=False)
+
+
+def _annotations(path: Path, held: dict[str, Any]) -> References:
+    found: dict[str, list[Written]] = {}
+    for place, entry in enumerate(_listed(path, held, "annotations"), 1):
+        where = f"annotation {place} of {path}"
+        whole = isinstance(entry, dict) and "image_id" in entry and "caption" in entry
+        checks.must(whole, where, 'an object with "image_id" and "caption"', _shown(entry))
+        found.setdefault(_identity(where, entry["image_id"]), []).append(_written(where, entry["caption"]))
+    return References(path, {key: tuple(several) for key, several in found.items()}, numbered=False, raw=True)
+
+
+def _listed(path: Path, held: dict[str, Any], name: str) -> list[Any]:
+    values = held[name]
+    checks.must(isinstance(values, list) and bool(values), str(path), f'a json with a list "{name}"', "one without")
+    return list(values)
+
+
+def _identity(place: str, value: object) -> str:
+    named = isinstance(value, (int, str)) and not isinstance(value, bool)
+    checks.must(named, place, "an object whose id is a whole number or a string", _shown(value))
+    return str(value)
+
+
+def _written(place: str, value: object) -> Written:
+    if isinstance(value, list) and all(isinstance(token, str) for token in value):
+        return Written(" ".join(value), tuple(value))
+    rule = "an object with a sentence, a string or a list of strings"
+    checks.must(isinstance(value, str), place, rule, _shown(value))
+    return Written(str(value))
+
+
+def _shown(value: object) -> str:
+    shown = repr(value)
+    return shown if len(shown) <= 60 else f"{shown[:57]}..."
+
+
+def _text(path: Path) -> str:
+    try:
+        return path.read_bytes().decode("utf-8-sig")
+    except OSError as error:
+        raise ValueError(f"`{path}` must be a file that can be read, but is not: {error.strerror}.") from error
+    except UnicodeDecodeError as error:
+        line = error.object.count(b"\n", 0, error.start) + 1
+        raise ValueError(f"`{path}` must be UTF-8 text, but is not in line {line}.") from error
+
+
+def _lines(path: Path) -> list[str]:
+    # Only the ends of lines end lines: `splitlines` would also split at the separators that a sentence may hold.
+    text = _text(path)
+    checks.must(bool(text), str(path), "a file with a sentence a line", "empty")
+    return [line.removesuffix("\r") for line in text.removesuffix("\n").split("\n")]
+
+
+def _json(path: Path) -> Any:
+    text = _text(path)
+    try:
+        return json.loads(text)
+    except (ValueError, RecursionError) as error:
+        raise ValueError(f"`{path}` must be whole JSON, but is not: {error}.") from error
+
+
+def _json_lines(path: Path) -> Iterator[tuple[int, Any]]:
+    for number, line in enumerate(_lines(path), 1):
+        if line.strip():
+            try:
+                yield number, json.loads(line)
+            except (ValueError, RecursionError) as error:
+                raise ValueError(f"Line {number} of `{path}` must be whole JSON, but is not: {error}.") from error
+
+
+def _suspicious(ours: Sequence[str], theirs: Sequence[str], window: int = 5, farthest: int = 20) -> int:
+    # Lines are missing from the shorter file. The first line of it that fits a line further down in the longer one
+    # better than its own, and the lines after it do too, is where. Where none does, the first without a partner.
+    shorter, longer = sorted(([set(line.lower().split()) for line in lines] for lines in (ours, theirs)), key=len)
+    common = Counter(word for words in longer for word in words)
+
+    def fits(first: int, last: int, shift: int) -> float:
+        pairs = zip(shorter[first:last], longer[first + shift : last + shift], strict=False)
+        return sum(1 / common[word] for one, other in pairs for word in one & other)
+
+    for line in range(len(shorter)):
+        for shift in range(1, min(len(longer) - len(shorter), farthest) + 1):
+            if all(fits(line, last, shift) > fits(line, last, 0) for last in (line + 1, line + window)):
+                return line + 1
+    return len(shorter) + 1

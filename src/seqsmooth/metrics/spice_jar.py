@@ -1,0 +1,74 @@
+"""SPICE, by the jar that pycocoevalcap brings along and the CoreNLP that the user supplies."""
+
+from __future__ import annotations
+
+import json
+import math
+import os
+import tempfile
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+
+import numpy as np
+
+from seqsmooth.metrics import java
+from seqsmooth.metrics.corpus import Corpus, Id, Sentence, joined
+from seqsmooth.metrics.scores import Absent, Scores, mean, signed
+
+_CORENLP = ("stanford-corenlp-3.6.0.jar", "stanford-corenlp-3.6.0-models.jar")
+
+
+def spice(
+    hypotheses: Mapping[Id, Sentence],
+    references: Mapping[Id, Sequence[Sentence]],
+    *,
+    corenlp: str | os.PathLike[str] | None = None,
+    timeout: float = 3600.0,
+    tokenised: str = "none",
+) -> Scores:
+    """SPICE of Anderson et al. (2016), between 0 and 1; the corpus score is the mean.
+
+    Raises `Absent` where Java, a jar or CoreNLP is not there, or where the jar takes longer than `timeout` seconds.
+
+    Args:
+        hypotheses: one sentence for each id.
+        references: the references of each id.
+        corenlp: the folder with the two jars of Stanford CoreNLP 3.6.0; None for that in CORENLP_HOME, or for the
+            folder where pycocoevalcap puts them.
+        timeout: how many seconds the jar may take.
+        tokenised: how the sentences were tokenised, for the signature.
+    """
+    corpus = Corpus.align(hypotheses, references)
+    path = java.jar("SPICE", "spice", "spice-1.0.jar")
+    folder = Path(corenlp or os.environ.get("CORENLP_HOME") or path.parent / "lib").absolute()
+    missing = [name for name in _CORENLP if not (folder / name).is_file()]
+    if missing:
+        raise Absent(f"SPICE needs Stanford CoreNLP 3.6.0 in CORENLP_HOME: {missing[0]} is not in {folder}.")
+    jars = [path, *sorted((path.parent / "lib").glob("*.jar")), *(folder / name for name in _CORENLP)]
+    given = [
+        {"image_id": place, "test": joined(hypothesis), "refs": [joined(reference) for reference in several]}
+        for place, (hypothesis, several) in enumerate(zip(corpus.hypotheses, corpus.references, strict=True))
+    ]
+    with tempfile.TemporaryDirectory() as made:
+        inputs, outputs = Path(made, "in.json"), Path(made, "out.json")
+        inputs.write_text(json.dumps(given), encoding="utf-8")
+        # No cache: it would be written beside the jar, and be read by others.
+        command = [java.program("SPICE"), "-Dfile.encoding=UTF-8", "-Xmx8G", "-cp", os.pathsep.join(map(str, jars))]
+        command += ["edu.anu.spice.SpiceScorer", str(inputs), "-out", str(outputs), "-silent"]
+        java.run("SPICE", command, [], folder=Path(made), timeout=timeout)
+        try:
+            told = json.loads(outputs.read_text(encoding="utf-8"))
+            by_place = {int(item["image_id"]): _number(item["scores"]["All"]["f"]) for item in told}
+            each = [by_place[place] for place in range(len(corpus))]
+        except (OSError, KeyError, TypeError, ValueError) as error:
+            raise Absent(f"SPICE's Java answered with something else than scores ({error!r}).") from error
+    named = signed("spice:1.0", corpus, tokenised, java.version())
+    items = dict(zip(corpus.ids, each, strict=True))
+    return Scores("SPICE", float(np.mean(each)), items, named, np.array(each)[:, None], mean)
+
+
+def _number(value: object) -> float:
+    number = float(str(value))
+    if math.isnan(number):
+        raise ValueError("NaN for a score")
+    return number

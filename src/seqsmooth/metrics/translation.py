@@ -1,0 +1,76 @@
+"""BLEU of translations, by sacreBLEU."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from itertools import zip_longest
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from seqsmooth.metrics.corpus import Corpus, Id, Sentence, check_same_items, joined
+from seqsmooth.metrics.scores import Absent, Scores
+from seqsmooth.ops import checks
+
+Floats = NDArray[np.float64]
+
+
+def sacrebleu(
+    hypotheses: Mapping[Id, Sentence],
+    references: Mapping[Id, Sequence[Sentence]],
+    *,
+    tokenise: str = "none",
+    lowercase: bool = True,
+) -> Scores:
+    """Corpus BLEU in points, 0 to 100, with the signature of sacreBLEU (Post 2018).
+
+    The default is what Elbayad et al. (2018) report: sentences that are tokenised already, case-insensitive. For
+    sentences as people write them, and numbers that compare between papers, `tokenise="13a"`. The score of a single
+    item is sacreBLEU's sentence BLEU with effective order.
+
+    Args:
+        hypotheses: one sentence for each id; tokens are joined by blanks.
+        references: the references of each id.
+        tokenise: one of sacreBLEU's tokenisers, as in "none", "13a", "intl", "char".
+        lowercase: whether case does not matter.
+    """
+    try:
+        from sacrebleu.metrics.bleu import BLEU
+    except ImportError as error:
+        rule = "the package sacrebleu, which is not installed: `pip install sacrebleu`"
+        raise Absent(f"sacreBLEU needs {rule}.") from error
+    checks.one_of("tokenise", tokenise, sorted(BLEU.TOKENIZERS))
+    checks.flag("lowercase", lowercase)
+    check_same_items(hypotheses, references)
+    texts = {key: _text(hypotheses[key]) for key in references}
+    gold = {key: [_text(reference) for reference in several] for key, several in references.items()}
+    corpus = Corpus.align(texts, gold)
+    how: dict[str, Any] = {"tokenize": tokenise, "lowercase": lowercase, "force": True, "smooth_method": "exp"}
+    whole, single = BLEU(**how), BLEU(**how, effective_order=True)
+    # Where an item has fewer references than others, sacreBLEU passes over None.
+    streams = [list(stream) for stream in zip_longest(*gold.values())]
+    value = float(whole.corpus_score(list(texts.values()), streams).score)
+    sentences = [single.sentence_score(texts[key], gold[key]) for key in gold]
+    counted = [[score.sys_len, score.ref_len, *score.counts, *score.totals] for score in sentences]
+    named = f"{whole.get_signature()}|items:{len(corpus)}|refs:{corpus.checksum()}"
+    each = {key: float(score.score) for key, score in zip(gold, sentences, strict=True)}
+    name = f"sacreBLEU ({tokenise}{', lc' if lowercase else ''})"
+    return Scores(name, value, each, named, np.array(counted, dtype=np.float64), total, scale=1.0)
+
+
+def total(
+    sums: Floats,  # (M, 2 + 2 order)
+    number: int,
+) -> Floats:  # (M,)
+    """BLEU from sums of lengths, matches and n-grams, by sacreBLEU's own formula and its default smoothing."""
+    from sacrebleu.metrics.bleu import BLEU
+
+    order = (sums.shape[1] - 2) // 2
+    rows = sums.round().astype(int).tolist()
+    scores = [BLEU.compute_bleu(row[2 : 2 + order], row[2 + order :], row[0], row[1], "exp").score for row in rows]
+    return np.array(scores)
+
+
+def _text(sentence: Sentence) -> str:
+    return sentence if isinstance(sentence, str) else joined(sentence)
