@@ -15,6 +15,7 @@ PUNCTUATION = frozenset(
 """What coco-caption takes out. The tokens are in lower case by then, so that -lrb- and its like stay: so they do there."""
 
 _BRACKETS = {"(": "-lrb-", ")": "-rrb-", "[": "-lsb-", "]": "-rsb-", "{": "-lcb-", "}": "-rcb-"}
+_QUOTES = str.maketrans("’‘", "''")
 _PAIRS = {
     "cannot": ("can", "not"),
     "gonna": ("gon", "na"),
@@ -28,11 +29,11 @@ _PAIRS = {
 _ABBREVIATIONS = (  # in any case
     "jan|feb|mar|apr|jun|jul|aug|sept?|oct|nov|dec|inc|cos?|corp|ltd|plc|bros|dept|univ|intl|assn"
     "|mrs?|ms|drs?|prof|rev|gen|reps?|sens?|gov|lt|col|capt|cmdr|sgt|maj|messrs|jr|sr|bldg|mt|ft"
-    "|ave|blvd|rd|st|ct|hwy|pkwy|etc|vs|al|seq|esq|eds?|est|tel|ph\\.d|natl"
+    "|ave|blvd|rd|st|ct|hwy|pkwy|etc|vs|al|seq|esq|eds?|est|tel|ph\\.d|natl|penn"
 )
 _STATES = (  # only as they are written here: "half mass." and "an ore." end sentences
-    "Ala|Ariz|Ark|Calif|Colo|Conn|Dak|Del|Fla|Ga|Ill|Ind|Kans?|Ky|L[aA]|Mass|Mich|Minn|Miss|Mo|Mont|Neb|Nev|Okla|Ore"
-    "|Penn|Pa|Tenn|Tex|Va|Vt|Wash|Wisc?|Wyo"
+    "Ala|Ariz|Ark|Calif|Colo|Conn|Dak|Del|Fla|Ga|Ill|Ind|Kans?|K[yY]|L[aA]|Mass|Mich|Minn|Miss|Mo|Mont|Neb|Nev|Okla|Ore"
+    "|Pa|Tenn|Tex|Va|Vt|Wash|Wisc?|Wyo"
 )
 _LETTER = r"[^\W\d_]"
 _TOKEN = re.compile(
@@ -72,7 +73,7 @@ class PtbTokeniser:
         ['a', 'man', 'does', "n't", 'see', 'the', 'dog', "'s", 'half-eaten', 'frisbee']
     """
 
-    signature = "ptb:lower+nopunct"
+    signature = "ptb"
 
     def __call__(self, text: str) -> list[str]:
         """Split one text."""
@@ -96,6 +97,3 @@ def _split(chunk: str) -> tuple[str, ...]:
         elif token not in PUNCTUATION:
             found.append(token)
     return tuple(found)
-
-
-_QUOTES = str.maketrans("’‘", "''")
