@@ -11,6 +11,7 @@ from torch import Tensor
 
 from seqsmooth.ops import checks
 
+_Pairs = tuple[NDArray[np.int64], NDArray[np.int64], float]
 _CELLS = 1 << 27  # of the table that is counted in at a time: 1 GiB
 
 
@@ -57,36 +58,46 @@ def count(
     checks.at_least("window", window, 1)
     sentence = np.repeat(np.arange(len(offsets) - 1, dtype=np.int32), np.diff(offsets))
     words = np.ascontiguousarray(ids, dtype=np.int64)
-    near = [sentence[step:] == sentence[:-step] for step in range(1, min(window, len(words) - 1) + 1)]
-    height = max(1, min(size, block_cells // max(1, size)))
+    pairs: list[_Pairs] = []  # of the words at each distance, the later one first
+    for step in range(1, min(window, len(words) - 1) + 1):
+        near = sentence[step:] == sentence[:-step]
+        pairs.append((words[step:][near], words[:-step][near], 1 / step if weighted else 1.0))
+    if symmetric:
+        both = [(np.maximum(later, earlier), np.minimum(later, earlier), weight) for later, earlier, weight in pairs]
+        rows, columns, values = _triangle(both, size, block_cells)
+        below = rows != columns
+        upper = columns[below], rows[below], values[below]
+        values = torch.where(below, values, 2 * values)
+    else:
+        lower = [(later[at], earlier[at], n) for later, earlier, n in pairs for at in (later >= earlier,)]
+        rows, columns, values = _triangle(lower, size, block_cells)
+        swapped = [(earlier[at], later[at], n) for later, earlier, n in pairs for at in (later < earlier,)]
+        right, left, above = _triangle(swapped, size, block_cells)
+        upper = left, right, above
+    order = torch.argsort(torch.cat((rows * size + columns, upper[0] * size + upper[1])))
+    return Cooccurrence(size, *(torch.cat(both)[order] for both in zip((rows, columns, values), upper, strict=True)))
+
+
+def _triangle(pairs: list[_Pairs], size: int, block_cells: int) -> tuple[Tensor, Tensor, Tensor]:  # each (M,)
+    """Sum the weights of equal pairs whose row is never below their column, some rows of the triangle at a time.
+
+    Row r starts at cell r (r + 1) / 2. Where frequent words have small ids, most pairs so fall into few cells, which
+    stay in the cache.
+    """
+    starts = torch.arange(size + 1) * torch.arange(1, size + 2) // 2
     parts: list[tuple[Tensor, Tensor, Tensor]] = []
-    for first in range(0, size, height):
-        last = min(size, first + height)
-        table = torch.zeros((last - first) * size, dtype=torch.float64)
-        for step, together in enumerate(near, 1):
-            rows, columns = words[step:][together], words[:-step][together]
-            if symmetric:  # then one triangle is enough
-                rows, columns = np.maximum(rows, columns), np.minimum(rows, columns)
-            if height < size:
-                inside = (rows >= first) & (rows < last)
-                rows, columns = rows[inside], columns[inside]
-            places = torch.from_numpy((rows - first) * size + columns)
-            weight = torch.tensor(1 / step if weighted else 1.0, dtype=torch.float64)
-            table.scatter_add_(0, places, weight.expand(len(places)))
-        filled = table.nonzero().squeeze(1)
-        parts.append((filled // size + first, filled % size, table[filled]))
+    first = 0
+    while first < size:
+        last = max(first + 1, int(torch.searchsorted(starts, starts[first] + block_cells, right=True)) - 1)
+        start, whole = int(starts[first]), last - first == size
+        table = torch.zeros(int(starts[last]) - start, dtype=torch.float64)
+        for rows, columns, weight in pairs:
+            inside = slice(None) if whole else (rows >= first) & (rows < last)
+            places = torch.from_numpy(rows[inside] * (rows[inside] + 1) // 2 + columns[inside] - start)
+            table.scatter_add_(0, places, torch.tensor(weight, dtype=torch.float64).expand(len(places)))
+        cells = table.nonzero().squeeze(1)
+        found = torch.searchsorted(starts, cells + start, right=True) - 1
+        parts.append((found, cells + start - starts[found], table[cells]))
+        first = last
     rows, columns, values = (torch.cat(part) for part in zip(*parts, strict=True))
-    return Cooccurrence(size, *(_mirrored(rows, columns, values, size) if symmetric else (rows, columns, values)))
-
-
-def _mirrored(
-    rows: Tensor,  # (M,)
-    columns: Tensor,  # (M,) never greater than the row
-    values: Tensor,  # (M,)
-    size: int,
-) -> tuple[Tensor, Tensor, Tensor]:  # each (N,)
-    below = rows != columns
-    keys = torch.cat((rows * size + columns, (columns * size + rows)[below]))
-    values = torch.cat((torch.where(below, values, 2 * values), values[below]))
-    keys, order = keys.sort()
-    return keys // size, keys % size, values[order]
+    return rows, columns, values

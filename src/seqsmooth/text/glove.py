@@ -210,9 +210,7 @@ class Factors:
         )
         errors = products - batch.logs
         pulls = batch.weights * errors
-        words = F.embedding_bag(
-            batch.columns, self.contexts, batch.row_starts, mode="sum", per_sample_weights=pulls
-        )
+        words = F.embedding_bag(batch.columns, self.contexts, batch.row_starts, mode="sum", per_sample_weights=pulls)
         contexts = F.embedding_bag(
             batch.rows_by_column,
             self.words,

@@ -12,7 +12,7 @@ from functools import lru_cache
 PUNCTUATION = frozenset(
     ("''", "'", "``", "`", "-LRB-", "-RRB-", "-LCB-", "-RCB-", ".", "?", "!", ",", ":", "-", "--", "...", ";")
 )
-"""What coco-caption takes out. The tokens are in lower case by then, so that -lrb- and its like stay: so they do there."""
+"""What coco-caption takes out. Tokens are in lower case by then, so that -lrb- and its like stay, there as here."""
 
 _BRACKETS = {"(": "-lrb-", ")": "-rrb-", "[": "-lsb-", "]": "-rsb-", "{": "-lcb-", "}": "-rcb-"}
 _QUOTES = str.maketrans("’‘", "''")

@@ -79,7 +79,7 @@ class HuggingFaceTokeniser:
             tokenizers = _imported("tokenizers", f"the tokeniser {name}", "hf")
             try:
                 self._tokenizer = tokenizers.Tokenizer.from_file(name)
-            except Exception as error:  # noqa: BLE001 (the package raises nothing narrower)
+            except Exception as error:  # the package raises nothing narrower
                 raise ValueError(f"`name` must be a tokenizer.json, but {name} is something else instead.") from error
             self._split = self._pieces
         else:

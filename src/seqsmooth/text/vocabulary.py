@@ -34,7 +34,7 @@ class Vocabulary:
 
     Attributes:
         words: the special tokens, then the words, the most frequent first.
-        counts: how often each occurs: EOS and BOS once for each sentence, UNK as often as the words left out, PAD never.
+        counts: how often each occurs; BOS and EOS once a sentence, UNK as often as the words left out, PAD never.
         min_count: the count below which words were left out.
         tokeniser: the signature of the tokeniser that made the words; empty where it is not known.
 
