@@ -13,9 +13,7 @@ from seqsmooth.text import GloVe, Vocabulary, cooccurrence
 TEXTS = st.lists(st.lists(st.integers(0, 5), max_size=9), min_size=1, max_size=6)
 
 
-def brute_force(
-    texts: list[list[int]], window: int, symmetric: bool, weighted: bool
-) -> dict[tuple[int, int], float]:
+def brute_force(texts: list[list[int]], window: int, symmetric: bool, weighted: bool) -> dict[tuple[int, int], float]:
     """As Stanford's program walks: each word looks back at those before it in its line."""
     table: dict[tuple[int, int], float] = defaultdict(float)
     for text in texts:

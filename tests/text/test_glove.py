@@ -2,6 +2,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
+from pathlib import Path
 
 import pytest
 import torch
@@ -9,6 +10,7 @@ from torch import Tensor
 
 from seqsmooth.text import GloVe, Vocabulary, WordCounts
 from seqsmooth.text.cooccurrence import Cooccurrence
+from seqsmooth.text.corpus import read_sentences
 from seqsmooth.text.glove import Batch, Factors
 
 CPU = torch.device("cpu")
@@ -100,7 +102,9 @@ def grammar() -> list[list[str]]:
     return texts * 3
 
 
-def fitted(seed: int = 0, texts: Sequence[Sequence[str]] = (), **settings: object) -> tuple[Vocabulary, dict[str, Tensor]]:
+def fitted(
+    seed: int = 0, texts: Sequence[Sequence[str]] = (), **settings: object
+) -> tuple[Vocabulary, dict[str, Tensor]]:
     texts = texts or grammar()
     vocabulary = WordCounts.of(texts).vocabulary(min_count=2)
     made = GloVe(dim=8, iterations=30, seed=seed, **settings).fit(texts, vocabulary)  # type: ignore[arg-type]
@@ -110,9 +114,34 @@ def fitted(seed: int = 0, texts: Sequence[Sequence[str]] = (), **settings: objec
 def test_words_that_are_interchangeable_become_neighbours() -> None:
     texts = grammar()
     vocabulary = WordCounts.of(texts).vocabulary(min_count=2)
-    vectors = GloVe(dim=8, iterations=60).fit(texts, vocabulary)
+    vectors = GloVe(dim=8, iterations=60, x_max=10.0).fit(texts, vocabulary)
+    content = ["cat", "dog", "red", "blue", "car", "bus", "train", "bed", "sofa", "grass", "sleeps", "eats", "runs"]
     for word, like in (("cat", "dog"), ("dog", "cat"), ("red", "blue"), ("blue", "red")):
-        assert vectors.nearest(word, 1)[0][0] == like
+        near = [other for other, _ in vectors.nearest(word, len(vectors.words)) if other in content]
+        assert near[0] == like
+
+
+@pytest.mark.slow
+def test_captions_of_coco_give_the_neighbours_one_expects(coco_data: Path) -> None:
+    sentences, _ = read_sentences(coco_data / "coco/dataset.json", splits=("restval",))
+    losses: list[float] = []
+    vocabulary = WordCounts.of(sentences).vocabulary()
+    vectors = GloVe().fit(sentences, vocabulary, progress=lambda _, __, loss: losses.append(loss))
+    assert len(sentences) > 150_000
+    assert losses == sorted(losses, reverse=True)
+    assert losses[-1] < 0.4 * losses[0]
+    expected = {
+        "man": {"woman"},
+        "woman": {"man", "girl"},
+        "dog": {"cat"},
+        "red": {"blue", "yellow"},
+        "two": {"three"},
+        "kitchen": {"stove"},
+        "skateboard": {"trick"},
+        "giraffe": {"zebra"},
+    }
+    for word, near in expected.items():
+        assert near <= {other for other, _ in vectors.nearest(word, 10)}, word
 
 
 def test_the_same_seed_gives_the_same_vectors() -> None:

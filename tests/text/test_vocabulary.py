@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import json
+from itertools import pairwise
 from pathlib import Path
 
 import numpy as np
@@ -62,10 +63,10 @@ def test_all_sentences_at_once_are_the_sentences(texts: list[list[str]], eos: bo
     kept = Vocabulary.build(dict.fromkeys("abcd", 9), sentences=1)
     flat, offsets = kept.encode_all(iter(texts), eos=eos)
     assert flat.dtype == np.int32
-    parts = [flat[start:end].tolist() for start, end in zip(offsets[:-1], offsets[1:], strict=True)]
+    parts = [flat[start:end].tolist() for start, end in pairwise(offsets.tolist())]
     assert parts == [kept.encode(text, eos=eos) for text in texts]
     flat, offsets = kept.encode_all(texts, eos=eos, unk=False)
-    parts = [flat[start:end].tolist() for start, end in zip(offsets[:-1], offsets[1:], strict=True)]
+    parts = [flat[start:end].tolist() for start, end in pairwise(offsets.tolist())]
     assert parts == [[word for word in kept.encode(text, eos=eos) if word != 3] for text in texts]
 
 

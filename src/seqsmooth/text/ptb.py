@@ -16,6 +16,8 @@ PUNCTUATION = frozenset(
 
 _BRACKETS = {"(": "-lrb-", ")": "-rrb-", "[": "-lsb-", "]": "-rsb-", "{": "-lcb-", "}": "-rcb-"}
 _QUOTES = str.maketrans("’‘", "''")
+_ENTITIES = {"&apos;": "'", "&quot;": '"', "&lt;": "<", "&gt;": ">", "&amp;": "&"}
+_MONEY = {"£": "#", "€": "$", "¢": "cents"}  # the treebank was typed on an American keyboard
 _PAIRS = {
     "cannot": ("can", "not"),
     "gonna": ("gon", "na"),
@@ -45,9 +47,10 @@ _TOKEN = re.compile(
     | (?P<joined>[a-z]+(?:-[a-z]+)*(?:\.[a-z]+)+(?![^\W_]))               # flickr.com, and where a space is missing
     | (?P<clitic>'(?:[msd]|re|ve|ll)(?![^\W_]))                           # 's, where a word is before it
     | (?P<apostrophe>
-          o'[a-z]+(?:-[^\W_]+)* | d'[^\W_]{{2,}} | l'[^\W_]{{2,}} | (?:dunkin|somethin|ol|nothin|rock-n-)'
+          o'[a-z]{{2,}}(?:-[^\W_]+)* | d'[^\W_]{{2,}} | l'[^\W_]{{2,}} | (?:dunkin|somethin|ol|nothin|rock-n-)'
         | 'n'? (?![^\W_]) | 'em (?![^\W_]) | '(?:tis|twas|till|cause)(?![^\W_]) | '\d0s | c'mon | ma'am | y'(?=all)
       )
+    | (?P<currency>(?:us|[acs]|hk|nz)\$)
     | (?P<number>[+-]?\d*(?:[.:,]\d+)+(?:-[^\W_]+)*)       # 3.5, 11:20, 1,000, .5
     | (?P<ampersand>(?-i:[A-Z]+(?:[+&][A-Z]+)+))                               # AT&T
     | (?P<slashed>\w+(?:-{_LETTER}+){{0,2}}(?:/\w+(?:-{_LETTER}+){{0,2}}){{1,2}}(?![-/]?\w))
@@ -86,6 +89,9 @@ class PtbTokeniser:
 @lru_cache(maxsize=1 << 17)  # the rules see one piece between spaces at a time, and most pieces come again
 def _split(chunk: str) -> tuple[str, ...]:
     found: list[str] = []
+    if "&" in chunk:
+        for entity, character in _ENTITIES.items():
+            chunk = chunk.replace(entity, character)
     for match in _TOKEN.finditer(chunk.translate(_QUOTES)):
         kind, token = match.lastgroup, match[0].lower()
         if token in _PAIRS:
@@ -95,5 +101,5 @@ def _split(chunk: str) -> tuple[str, ...]:
         elif kind in ("dots", "dashes", "quotes"):
             continue
         elif token not in PUNCTUATION:
-            found.append(token)
+            found.append(_MONEY.get(token, token))
     return tuple(found)
