@@ -91,9 +91,9 @@ def _triangle(pairs: list[_Pairs], size: int, block_cells: int) -> tuple[Tensor,
         last = max(first + 1, int(torch.searchsorted(starts, starts[first] + block_cells, right=True)) - 1)
         start, whole = int(starts[first]), last - first == size
         table = torch.zeros(int(starts[last]) - start, dtype=torch.float64)
-        for rows, columns, weight in pairs:
-            inside = slice(None) if whole else (rows >= first) & (rows < last)
-            places = torch.from_numpy(rows[inside] * (rows[inside] + 1) // 2 + columns[inside] - start)
+        for high, low, weight in pairs:
+            inside = slice(None) if whole else (high >= first) & (high < last)
+            places = torch.from_numpy(high[inside] * (high[inside] + 1) // 2 + low[inside] - start)
             table.scatter_add_(0, places, torch.tensor(weight, dtype=torch.float64).expand(len(places)))
         cells = table.nonzero().squeeze(1)
         found = torch.searchsorted(starts, cells + start, right=True) - 1

@@ -135,7 +135,7 @@ class Batch:
     """Some entries of the matrix, sorted by row, and how to walk them by column.
 
     Then each sum over the entries of a word is one bag of `embedding_bag`, which reads what it needs and no more, and
-    adds in a fixed order, on a GPU as well.
+    adds it in a fixed order.
     """
 
     logs: Tensor  # (N,) ln X_ij
