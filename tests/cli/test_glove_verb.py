@@ -11,6 +11,7 @@ import time
 from pathlib import Path
 
 import pytest
+import torch
 
 from seqsmooth.cli.main import main
 from seqsmooth.text import Vocabulary, WordVectors
@@ -40,7 +41,9 @@ def glove(corpus: Path, *more: str) -> int:
 
 def test_vectors_and_vocabulary_are_written(corpus: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     out, vocabulary = tmp_path / "v.txt", tmp_path / "v.json"
-    assert glove(corpus, "--out", str(out), "--vocabulary", str(vocabulary)) == 0
+    threads = torch.get_num_threads()
+    assert glove(corpus, "--out", str(out), "--vocabulary", str(vocabulary), "--threads", str(threads + 1)) == 0
+    assert torch.get_num_threads() == threads
     kept, made = Vocabulary.load(vocabulary), WordVectors.load(out)
     assert kept.words[4:] == ("a", "bone", "cat", "dog", "sleeps")
     assert kept.tokeniser == "whitespace"
@@ -90,6 +93,7 @@ def test_compressed_text_is_read(corpus: Path, tmp_path: Path) -> None:
         ("c.txt", b"a b", ["--splits", "b"], "`splits` must be left out where the corpus is no json"),
         ("c.txt", b"a b", [], "`sentences` must be at least two words of the vocabulary near each other"),
         ("c.txt", b"a b", ["--min-count", "0"], "`min_count` must be 1 or more, but is 0 instead."),
+        ("c.txt", b"a b", ["--threads", "0"], "`threads` must be 1 or more, but is 0 instead."),
         ("c.txt", b"a b", ["--dim", "-3"], "`dim` must be 1 or more, but is -3 instead."),
         ("c.txt", b"a b", ["--tokeniser", "bpe"], "`tokeniser` must be whitespace, ptb, moses:LANGUAGE"),
         ("c.txt", b"a b", ["--device", "tpu"], "`device` must be one of 'cuda', 'cpu', but is 'tpu' instead."),

@@ -34,6 +34,8 @@ def options(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--combine", default="sum", help="word and context vectors: sum (default), mean, or word")
     parser.add_argument("--no-eos", action="store_true", help="give the end of a sentence no vector")
     parser.add_argument("--seed", type=int, default=0, help="the result follows from it (default 0)")
+    rule = "of the processor (default 1: the batches are small, and threads that wait for each other cost more)"
+    parser.add_argument("--threads", type=int, default=1, help=rule)
     parser.add_argument("--device", help="cuda or cpu (default: cuda where there is one)")
 
 
@@ -80,7 +82,12 @@ def _train(given: argparse.Namespace) -> int:
     counts = WordCounts.of(sentences)
     vocabulary = counts.vocabulary(min_count=given.min_count, max_words=given.max_words, tokeniser=signature)
     clock.say(f"read {counts.sentences} sentences: {len(vocabulary)} words and special tokens")
-    vectors = glove.fit(sentences, vocabulary, device=device, progress=clock.iteration)
+    threads = torch.get_num_threads()
+    torch.set_num_threads(checks.at_least("threads", given.threads, 1))
+    try:
+        vectors = glove.fit(sentences, vocabulary, device=device, progress=clock.iteration)
+    finally:
+        torch.set_num_threads(threads)
     if given.vocabulary is not None:
         vocabulary.save(given.vocabulary)
     vectors.save(given.out)
