@@ -77,6 +77,18 @@ def _score(given: argparse.Namespace) -> int:
     return score.run(given)
 
 
+def _glove_options(parser: argparse.ArgumentParser) -> None:
+    from seqsmooth.cli import glove
+
+    glove.options(parser)
+
+
+def _glove(given: argparse.Namespace) -> int:
+    from seqsmooth.cli import glove
+
+    return glove.start(given)
+
+
 def _no_options(parser: argparse.ArgumentParser) -> None:
     pass
 
@@ -90,6 +102,7 @@ def _doctor(given: argparse.Namespace) -> int:
 VERBS: dict[str, Verb] = {
     "demo": Verb("train a small captioner with several losses and compare them", _demo_options, _demo),
     "score": Verb("score captions or translations against their references", _score_options, _score),
+    "glove": Verb("train word vectors on a corpus", _glove_options, _glove),
     "bench": Verb("time every loss beside its peers", _bench_options, _bench),
     "doctor": Verb("say what runs here, and check that it is right", _no_options, _doctor),
 }

@@ -1,0 +1,114 @@
+"""`seqsmooth glove`: train word vectors on a corpus, show how it goes, write them in GloVe's text format."""
+
+from __future__ import annotations
+
+import argparse
+import sys
+import time
+from pathlib import Path
+
+EXAMPLE = """\
+example:
+  seqsmooth glove dataset.json --splits train,restval --out vectors.txt --vocabulary vocabulary.json
+  seqsmooth glove captions.txt --tokeniser ptb --dim 300 --out vectors.txt
+"""
+
+
+def options(parser: argparse.ArgumentParser) -> None:
+    """Declare the options; the defaults of the training are Stanford's."""
+    parser.formatter_class = argparse.RawDescriptionHelpFormatter
+    parser.epilog = EXAMPLE
+    parser.add_argument("corpus", type=Path, help="one sentence a line (.gz or not), or a Karpathy dataset.json")
+    parser.add_argument("--out", type=Path, required=True, metavar="FILE", help="where the vectors go")
+    parser.add_argument("--vocabulary", type=Path, metavar="FILE", help="where the vocabulary goes, too, as JSON")
+    rule = "whitespace, ptb, moses:en, moses:en:lower, hf:NAME (default: a json's own tokens; white space in text)"
+    parser.add_argument("--tokeniser", metavar="NAME", help=rule)
+    parser.add_argument("--splits", default="", metavar="NAMES", help="of a json, as in train,restval (default all)")
+    parser.add_argument("--min-count", type=int, default=5, help="leave out words that are rarer (default 5)")
+    parser.add_argument("--max-words", type=int, help="keep no more words than this, the most frequent")
+    parser.add_argument("--dim", type=int, default=100, help="the length of the vectors (default 100)")
+    parser.add_argument("--iterations", type=int, default=25, help="passes over the co-occurrences (default 25)")
+    parser.add_argument("--window", type=int, default=15, help="the greatest distance of near words (default 15)")
+    parser.add_argument("--x-max", type=float, default=100.0, help="counts from here on weigh fully (default 100)")
+    parser.add_argument("--rate", type=float, default=0.05, help="the step of AdaGrad (default 0.05)")
+    parser.add_argument("--combine", default="sum", help="word and context vectors: sum (default), mean, or word")
+    parser.add_argument("--no-eos", action="store_true", help="give the end of a sentence no vector")
+    parser.add_argument("--seed", type=int, default=0, help="the result follows from it (default 0)")
+    rule = "of the processor (default 1: the batches are small, and threads that wait for each other cost more)"
+    parser.add_argument("--threads", type=int, default=1, help=rule)
+    parser.add_argument("--device", help="cuda or cpu (default: cuda where there is one)")
+
+
+def start(given: argparse.Namespace) -> int:
+    """Do what was asked for and return the exit status."""
+    try:
+        return _train(given)
+    except KeyboardInterrupt:
+        print(f"\nseqsmooth: stopped; {given.out} was not touched", file=sys.stderr)
+        return 130
+    except OSError as error:  # a full disk, for one
+        print(f"seqsmooth: error: {error.filename or given.out}: {error.strerror}", file=sys.stderr)
+        return 2
+
+
+def _train(given: argparse.Namespace) -> int:
+    import torch
+
+    from seqsmooth.ops import checks
+    from seqsmooth.text import GloVe, WordCounts, tokeniser
+    from seqsmooth.text.corpus import read_sentences
+    from seqsmooth.text.files import check_destination
+
+    for name in ("out", "vocabulary"):
+        if getattr(given, name) is not None:
+            check_destination(name, getattr(given, name))
+    glove = GloVe(
+        dim=given.dim,
+        iterations=given.iterations,
+        window=given.window,
+        x_max=given.x_max,
+        rate=given.rate,
+        combine=given.combine,
+        eos=not given.no_eos,
+        seed=given.seed,
+    )
+    device = given.device or ("cuda" if torch.cuda.is_available() else "cpu")
+    checks.one_of("device", device, ("cuda", "cpu"))
+    checks.must(device == "cpu" or torch.cuda.is_available(), "device", "cpu where there is no GPU", device)
+    splits = [split.strip() for split in given.splits.split(",") if split.strip()]
+    chosen = None if given.tokeniser is None else tokeniser(given.tokeniser)
+    clock = _Clock()
+    sentences, signature = read_sentences(given.corpus, chosen, splits)
+    counts = WordCounts.of(sentences)
+    vocabulary = counts.vocabulary(min_count=given.min_count, max_words=given.max_words, tokeniser=signature)
+    clock.say(f"read {counts.sentences} sentences: {len(vocabulary)} words and special tokens")
+    threads = torch.get_num_threads()
+    torch.set_num_threads(checks.at_least("threads", given.threads, 1))
+    try:
+        vectors = glove.fit(sentences, vocabulary, device=device, progress=clock.iteration)
+    finally:
+        torch.set_num_threads(threads)
+    if given.vocabulary is not None:
+        vocabulary.save(given.vocabulary)
+    vectors.save(given.out)
+    clock.say(f"wrote {len(vectors.words)} vectors to {given.out}")
+    return 0
+
+
+class _Clock:
+    """Says on stderr what was done and when: on a terminal iterations rewrite one line."""
+
+    def __init__(self) -> None:
+        self.begin = time.monotonic()
+        self.first: float | None = None
+
+    def say(self, told: str, end: str = "\n") -> None:
+        print(f"{time.monotonic() - self.begin:6.1f} s  {told}", file=sys.stderr, end=end, flush=True)
+
+    def iteration(self, done: int, of: int, loss: float) -> None:
+        now = time.monotonic()
+        # The first iteration comes with the counting before it, so that it tells nothing of the rest.
+        left = "" if self.first is None else f", {(now - self.first) / (done - 1) * (of - done):.0f} s left"
+        self.first = self.first or now
+        last = done == of or not sys.stderr.isatty()
+        self.say(f"iteration {done} of {of}, loss {loss:.5f}{left}   ", end="\n" if last else "\r")

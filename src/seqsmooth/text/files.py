@@ -1,0 +1,44 @@
+"""Files that are written whole or not at all."""
+
+from __future__ import annotations
+
+import os
+import secrets
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import TextIO
+
+from seqsmooth.ops import checks
+
+
+@contextmanager
+def written_whole(path: str | os.PathLike[str]) -> Iterator[TextIO]:
+    """Open a text file for writing; what was at `path` before stays until the new file is complete and on the disk."""
+    path = Path(path)
+    unfinished = path.with_name(f".{path.name}.{secrets.token_hex(4)}")
+    try:
+        with unfinished.open("x", encoding="utf-8", newline="\n") as file:
+            yield file
+            file.flush()
+            os.fsync(file.fileno())
+        unfinished.replace(path)
+    finally:
+        unfinished.unlink(missing_ok=True)
+
+
+def check_destination(name: str, path: str | os.PathLike[str]) -> Path:
+    """Check that a file can be written, better now than after all the work."""
+    path = Path(path)
+    checks.must(path.absolute().parent.is_dir(), name, "in a folder that is there", str(path))
+    checks.must(not path.is_dir(), name, "a file", f"the folder {path}")
+    checks.must(os.access(path.absolute().parent, os.W_OK), name, "in a folder that can be written to", str(path))
+    return path
+
+
+def check_source(name: str, path: str | os.PathLike[str]) -> Path:
+    """Check that there is a file to read."""
+    path = Path(path)
+    checks.must(path.is_file(), name, "a file that is there", str(path))
+    checks.must(os.access(path, os.R_OK), name, "a file that can be read", str(path))
+    return path

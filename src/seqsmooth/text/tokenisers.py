@@ -1,0 +1,136 @@
+"""From text to words: one small protocol, and the tokenisers that are not our own."""
+
+from __future__ import annotations
+
+import importlib
+from functools import cached_property
+from pathlib import Path
+from typing import Any, Protocol
+
+from seqsmooth.ops import checks
+from seqsmooth.text.ptb import PtbTokeniser
+
+NAMES = "whitespace, ptb, moses:LANGUAGE, moses:LANGUAGE:lower or hf:NAME"
+
+
+class Tokeniser(Protocol):
+    """Splits text. The signature names it exactly, so that files can say what made them."""
+
+    @property
+    def signature(self) -> str:
+        """The name."""
+        ...
+
+    def __call__(self, text: str) -> list[str]:
+        """Split one text."""
+        ...
+
+
+class WhitespaceTokeniser:
+    """Split at white space: for text that is tokenised already.
+
+    Examples:
+        >>> WhitespaceTokeniser()("a dog 's bone")
+        ['a', 'dog', "'s", 'bone']
+    """
+
+    signature = "whitespace"
+
+    def __call__(self, text: str) -> list[str]:
+        """Split one text."""
+        return text.split()
+
+
+class MosesTokeniser:
+    """The tokeniser of Moses, through sacremoses; nothing is escaped.
+
+    Args:
+        language: its rules for abbreviations and apostrophes, as in "en", "fr", "de".
+        lower: whether to lower the case, after the split.
+    """
+
+    def __init__(self, language: str = "en", *, lower: bool = False) -> None:
+        checks.must(isinstance(language, str) and language != "", "language", "as in 'en'", repr(language))
+        sacremoses = _imported("sacremoses", "the tokeniser of Moses", "toolkit")
+        self._split = sacremoses.MosesTokenizer(lang=language).tokenize
+        self.lower = lower
+        version = getattr(sacremoses, "__version__", "unknown")
+        self.signature = f"moses:{language}{':lower' if lower else ''}|sacremoses:{version}"
+
+    def __call__(self, text: str) -> list[str]:
+        """Split one text."""
+        tokens: list[str] = self._split(text, escape=False)
+        return [token.lower() for token in tokens] if self.lower else tokens
+
+
+class HuggingFaceTokeniser:
+    """A subword tokeniser of Hugging Face: its pieces are the words.
+
+    Args:
+        name: a `tokenizer.json`, which needs `tokenizers` only, or the name or folder of a model, which needs
+            `transformers`.
+    """
+
+    def __init__(self, name: str) -> None:
+        checks.must(isinstance(name, str) and name != "", "name", "a tokenizer.json or the name of a model", repr(name))
+        self.name = name
+        if name.endswith(".json"):
+            checks.must(Path(name).is_file(), "name", "a file that is there", name)
+            tokenizers = _imported("tokenizers", f"the tokeniser {name}", "hf")
+            try:
+                self._tokenizer = tokenizers.Tokenizer.from_file(name)
+            except Exception as error:  # the package raises nothing narrower
+                raise ValueError(f"`name` must be a tokenizer.json, but {name} is something else instead.") from error
+            self._split = self._pieces
+        else:
+            transformers = _imported("transformers", f"the tokeniser {name}", "hf")
+            try:
+                self._tokenizer = transformers.AutoTokenizer.from_pretrained(name)
+            except (OSError, ValueError) as error:
+                rule = "a tokenizer.json, or the name or folder of a model that can be loaded"
+                raise ValueError(f"`name` must be {rule}, but is {name!r} instead.") from error
+            self._split = self._tokenizer.tokenize
+
+    @cached_property
+    def signature(self) -> str:
+        """The name, and how many pieces there are."""
+        sized = getattr(self._tokenizer, "get_vocab_size", None)
+        return f"hf:{self.name}|pieces:{sized() if sized else len(self._tokenizer)}"
+
+    def __call__(self, text: str) -> list[str]:
+        """Split one text."""
+        tokens: list[str] = self._split(text)
+        return tokens
+
+    def _pieces(self, text: str) -> list[str]:
+        tokens: list[str] = self._tokenizer.encode(text, add_special_tokens=False).tokens
+        return tokens
+
+
+def tokeniser(name: str) -> Tokeniser:
+    """Make a tokeniser from its name, or from the signature of one that was made before.
+
+    Examples:
+        >>> tokeniser("ptb")("A dog.")
+        ['a', 'dog']
+    """
+    checks.must(isinstance(name, str), "tokeniser", NAMES, repr(name))
+    kind, _, rest = name.partition("|")[0].partition(":")
+    if kind == "whitespace" and not rest:
+        return WhitespaceTokeniser()
+    if kind == "ptb" and not rest:
+        return PtbTokeniser()
+    if kind == "moses":
+        language, _, case = rest.partition(":")
+        checks.must(case in ("", "lower"), "tokeniser", NAMES, repr(name))
+        return MosesTokeniser(language or "en", lower=case == "lower")
+    checks.must(kind == "hf" and rest != "", "tokeniser", NAMES, repr(name))
+    return HuggingFaceTokeniser(rest)
+
+
+def _imported(module: str, what: str, extra: str) -> Any:
+    try:
+        return importlib.import_module(module)
+    except ImportError as error:
+        way_out = f"pip install 'seqsmooth[{extra}]'"
+        raise ValueError(f"`{module}` must be installed for {what}, but is missing instead ({way_out}).") from error

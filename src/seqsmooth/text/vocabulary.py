@@ -1,0 +1,205 @@
+"""Words and their ids."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import os
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from functools import cached_property
+from itertools import chain
+from pathlib import Path
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+from torch import Tensor
+
+from seqsmooth.ops import checks
+from seqsmooth.smoothing import Specials
+from seqsmooth.text.files import written_whole
+
+PAD, BOS, EOS, UNK = range(4)
+SPECIALS = ("<pad>", "<bos>", "<eos>", "<unk>")
+_KIND = "seqsmooth vocabulary 1"
+
+
+@dataclass(frozen=True)
+class Vocabulary:
+    """A list of words, each with its count; the place of a word is its id.
+
+    The special tokens come first: PAD 0, BOS 1, EOS 2, UNK 3. Their names have no meaning in text: there, `<pad>` is a
+    word that is not known.
+
+    Attributes:
+        words: the special tokens, then the words, the most frequent first.
+        counts: how often each occurs; BOS and EOS once a sentence, UNK as often as the words left out, PAD never.
+        min_count: the count below which words were left out.
+        tokeniser: the signature of the tokeniser that made the words; empty where it is not known.
+
+    Examples:
+        >>> vocabulary = Vocabulary.build({"a": 7, "dog": 5, "okapi": 1}, sentences=6)
+        >>> vocabulary.encode(["a", "okapi"], eos=True)
+        [4, 3, 2]
+        >>> vocabulary.decode([1, 4, 5, 2, 0])
+        ['a', 'dog']
+    """
+
+    words: tuple[str, ...]
+    counts: tuple[int, ...]
+    min_count: int = 1
+    tokeniser: str = ""
+    _ids: dict[str, int] = field(init=False, repr=False, compare=False)
+
+    def __post_init__(self) -> None:
+        named = self.words[: len(SPECIALS)]
+        checks.must(named == SPECIALS, "words", f"a list that starts with {' '.join(SPECIALS)}", " ".join(named))
+        same = len(self.words) == len(self.counts)
+        checks.must(same, "counts", f"one for each of the {len(self.words)} words", f"{len(self.counts)} of them")
+        checks.must(min(self.counts) >= 0, "counts", "0 or more everywhere", "negative somewhere")
+        ids = {word: place for place, word in enumerate(self.words)}
+        checks.must(len(ids) == len(self.words), "words", "all different", "the same word twice")
+        for name in SPECIALS:
+            del ids[name]
+        object.__setattr__(self, "_ids", ids)
+
+    @classmethod
+    def build(
+        cls,
+        counts: Mapping[str, int],
+        sentences: int,
+        *,
+        min_count: int = 5,
+        max_words: int | None = None,
+        tokeniser: str = "",
+    ) -> Vocabulary:
+        """Keep the words that occur often enough.
+
+        Args:
+            counts: how often each word occurs.
+            sentences: in how many sentences, which is the count of EOS.
+            min_count: keep words that occur at least so often; the paper keeps captions' words from 5 on.
+            max_words: keep no more than so many, the most frequent; among equals the alphabet decides.
+            tokeniser: the signature of the tokeniser that made the words.
+        """
+        checks.at_least("min_count", min_count, 1)
+        checks.at_least("sentences", sentences, 0)
+        if max_words is not None:
+            checks.at_least("max_words", max_words, 1)
+        frequent = [(word, n) for word, n in counts.items() if n >= min_count and word not in SPECIALS]
+        frequent.sort(key=lambda pair: (-pair[1], pair[0]))
+        frequent = frequent[:max_words]
+        left_out = sum(counts.values()) - sum(n for _, n in frequent)
+        words = (*SPECIALS, *(word for word, _ in frequent))
+        return cls(words, (0, sentences, sentences, left_out, *(n for _, n in frequent)), min_count, tokeniser)
+
+    def __len__(self) -> int:
+        return len(self.words)
+
+    def __contains__(self, word: object) -> bool:
+        return word in self._ids
+
+    def id(self, word: str) -> int:
+        """The id of a word, UNK where it is not known."""
+        return self._ids.get(word, UNK)
+
+    def specials(self) -> Specials:
+        """The special tokens, as losses take them."""
+        return Specials(pad=PAD, bos=BOS, eos=EOS, unk=UNK)
+
+    def encode(
+        self, tokens: Sequence[str], *, bos: bool = False, eos: bool = False, max_words: int | None = None
+    ) -> list[int]:
+        """The ids of the words of a sentence.
+
+        Args:
+            tokens: the words.
+            bos: whether BOS comes before them.
+            eos: whether EOS comes after them.
+            max_words: cut the sentence after so many words (the paper: 16 in captions); EOS still comes after them.
+        """
+        ids = self._ids
+        found = [ids.get(word, UNK) for word in (tokens if max_words is None else tokens[:max_words])]
+        return [*[BOS] * bos, *found, *[EOS] * eos]
+
+    def encode_all(
+        self, sentences: Iterable[Sequence[str]], *, eos: bool = False, unk: bool = True
+    ) -> tuple[NDArray[np.int32], NDArray[np.int64]]:
+        """The ids of all sentences in one row, and where each starts (and the last ends).
+
+        Args:
+            sentences: the words of each; an iterator will do.
+            eos: whether EOS comes after each.
+            unk: whether a word that is not known is UNK, or is left out.
+        """
+        find = self._ids.get
+        sizes: list[int] = [0]
+        end = (EOS,) if eos else ()
+
+        def ids() -> Iterable[int]:
+            for sentence in sentences:
+                found = [find(word, UNK) for word in sentence]
+                if not unk:
+                    found = [word for word in found if word != UNK]
+                sizes.append(len(found) + len(end))
+                yield from chain(found, end)
+
+        flat = np.fromiter(ids(), dtype=np.int32)
+        return flat, np.cumsum(np.array(sizes, dtype=np.int64))
+
+    def decode(self, ids: Iterable[int]) -> list[str]:
+        """The words of a sentence: up to EOS, without BOS and PAD."""
+        found: list[str] = []
+        for token in ids:
+            checks.must(0 <= token < len(self.words), "ids", f"ids in [0, {len(self.words)})", token)
+            if token == EOS:
+                break
+            if token not in (PAD, BOS):
+                found.append(self.words[token])
+        return found
+
+    def frequencies(self) -> Tensor:  # (V,) int64
+        """The counts, as `Similarity` takes them."""
+        return torch.tensor(self.counts)
+
+    @cached_property
+    def checksum(self) -> str:
+        """Names the words and their order: two vocabularies of one checksum give the same ids."""
+        return hashlib.sha256(json.dumps(self.words).encode()).hexdigest()[:16]
+
+    def signature(self) -> str:
+        """All that tells this vocabulary from another, in one line."""
+        return f"words:{len(self)}|min:{self.min_count}|tok:{self.tokeniser or 'unknown'}|sha:{self.checksum}"
+
+    def save(self, path: str | os.PathLike[str]) -> None:
+        """Write the file whole or not at all."""
+        held = {
+            "kind": _KIND,
+            "checksum": self.checksum,
+            "tokeniser": self.tokeniser,
+            "min_count": self.min_count,
+            "words": self.words,
+            "counts": self.counts,
+        }
+        with written_whole(path) as file:
+            json.dump(held, file, ensure_ascii=False, indent=0)
+            file.write("\n")
+
+    @classmethod
+    def load(cls, path: str | os.PathLike[str]) -> Vocabulary:
+        """Read what `save` wrote."""
+        path = Path(path)
+        rule = "a file written by `Vocabulary.save`"
+        try:
+            held = json.loads(path.read_text(encoding="utf-8"))
+            if held["kind"] != _KIND:
+                raise ValueError(f"it is of the kind {held['kind']!r}")
+            words = tuple(str(word) for word in held["words"])
+            counts = tuple(int(n) for n in held["counts"])
+            vocabulary = cls(words, counts, int(held["min_count"]), str(held["tokeniser"]))
+            if vocabulary.checksum != held["checksum"]:
+                raise ValueError("its words are not those that were written")
+        except (ValueError, KeyError, TypeError) as error:
+            raise ValueError(f"`path` must be {rule}, but {path} is damaged or something else instead.") from error
+        return vocabulary
