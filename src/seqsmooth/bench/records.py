@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import json
 import os
-import secrets
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from statistics import quantiles
 from typing import Any, Literal
+
+from seqsmooth.ops.files import text_written_whole
 
 KIND = "seqsmooth benchmark 1"
 Mode = Literal["eager", "graph"]
@@ -98,17 +99,8 @@ class Report:
 
     def save(self, path: str | os.PathLike[str]) -> None:
         """Write the file whole or not at all: what was at `path` before stays until the new file is complete."""
-        path = Path(path)
-        unfinished = path.with_name(f".{path.name}.{secrets.token_hex(4)}")
-        text = json.dumps({"kind": KIND, **asdict(self)}, indent=1, allow_nan=False) + "\n"
-        try:
-            with unfinished.open("x", encoding="utf-8") as file:
-                file.write(text)
-                file.flush()
-                os.fsync(file.fileno())
-            unfinished.replace(path)
-        finally:
-            unfinished.unlink(missing_ok=True)
+        with text_written_whole(path) as file:
+            file.write(json.dumps({"kind": KIND, **asdict(self)}, indent=1, allow_nan=False) + "\n")
 
     @classmethod
     def load(cls, path: str | os.PathLike[str]) -> Report:

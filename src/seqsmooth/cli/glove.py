@@ -55,9 +55,9 @@ def _train(given: argparse.Namespace) -> int:
     import torch
 
     from seqsmooth.ops import checks
+    from seqsmooth.ops.files import check_destination
     from seqsmooth.text import GloVe, WordCounts, tokeniser
     from seqsmooth.text.corpus import read_sentences
-    from seqsmooth.text.files import check_destination
 
     for name in ("out", "vocabulary"):
         if getattr(given, name) is not None:

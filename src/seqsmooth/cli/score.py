@@ -48,12 +48,12 @@ def run(given: argparse.Namespace) -> int:
     """Score, print the table and return the exit status: 2 where no metric could be calculated."""
     from seqsmooth.metrics import bootstrap, sentences, suite
     from seqsmooth.metrics.report import Report
-    from seqsmooth.metrics.writing import check_writable, write_whole
     from seqsmooth.ops import checks
+    from seqsmooth.ops.files import check_destination, text_written_whole
 
     for path in (given.json, given.export):
         if path is not None:
-            check_writable(path)
+            check_destination(str(path), path)
     bootstrap.check(given.confidence, given.resamples, given.seed)
     checks.positive("timeout", given.timeout)
     references = sentences.read_references(given.references, split=given.split)
@@ -65,7 +65,8 @@ def run(given: argparse.Namespace) -> int:
     systems = [given.hypotheses, *([given.against] if given.against is not None else [])]
     aligned = [sentences.align(sentences.read_hypotheses(path), references, subset=given.subset) for path in systems]
     if given.export is not None:
-        write_whole(given.export, sentences.coco_results(aligned[0][0]))
+        with text_written_whole(given.export) as file:
+            file.write(sentences.coco_results(aligned[0][0]))
     scored = [
         suite.score(ours, theirs, names, tokenise=tokenise, corenlp=given.corenlp, timeout=given.timeout)
         for ours, theirs in aligned

@@ -15,7 +15,7 @@ import numpy as np
 from seqsmooth.metrics import coco_bleu, meteor_jar, translation
 from seqsmooth.metrics.bootstrap import Comparison
 from seqsmooth.metrics.scores import Floats, Scores, mean
-from seqsmooth.metrics.writing import write_whole
+from seqsmooth.ops.files import text_written_whole
 
 KIND = "seqsmooth scores 1"
 # How the metrics that are no means come from sums, by the names of the suite.
@@ -91,7 +91,8 @@ class Report:
                 entry["statistics"] = scores.statistics.tolist()
             entry["each"] = {str(key): value for key, value in scores.items()}
             held["scores"][name] = entry
-        write_whole(path, json.dumps(held, allow_nan=False) + "\n")
+        with text_written_whole(path) as file:
+            file.write(json.dumps(held, allow_nan=False) + "\n")
 
     @classmethod
     def load(cls, path: str | os.PathLike[str]) -> Report:

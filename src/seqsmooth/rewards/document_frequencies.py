@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import secrets
 import struct
 import zipfile
 from array import array
@@ -86,19 +85,11 @@ class DocumentFrequencies:
 
     def save(self, path: str | os.PathLike[str]) -> None:
         """Write the file whole or not at all: what was at `path` before stays until the new file is complete."""
-        path = Path(path)
         arrays: dict[str, Any] = {"kind": _KIND, "documents": self.documents, "order": self.order}
         arrays |= {f"keys_{n}": key.numpy() for n, key in enumerate(self.keys, 1)}
         arrays |= {f"counts_{n}": count.numpy() for n, count in enumerate(self.counts, 1)}
-        unfinished = path.with_name(f".{path.name}.{secrets.token_hex(4)}")
-        try:
-            with unfinished.open("xb") as file:
-                np.savez(file, **arrays)
-                file.flush()
-                os.fsync(file.fileno())
-            unfinished.replace(path)
-        finally:
-            unfinished.unlink(missing_ok=True)
+        with written_whole(path) as file:
+            np.savez(file, **arrays)
 
     @classmethod
     def load(cls, path: str | os.PathLike[str]) -> DocumentFrequencies:

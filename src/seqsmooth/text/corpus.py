@@ -9,7 +9,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from seqsmooth.ops import checks
-from seqsmooth.text.files import check_source
+from seqsmooth.ops.files import check_source
 from seqsmooth.text.tokenisers import Tokeniser, WhitespaceTokeniser
 
 

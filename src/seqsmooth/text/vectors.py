@@ -12,7 +12,7 @@ import torch.nn.functional as F
 from torch import Tensor
 
 from seqsmooth.ops import checks
-from seqsmooth.text.files import check_source, written_whole
+from seqsmooth.ops.files import check_source, text_written_whole
 from seqsmooth.text.vocabulary import EOS, SPECIALS, Vocabulary
 
 
@@ -55,7 +55,7 @@ class WordVectors:
         """Write `word x_1 ... x_d` lines, whole or not at all; float32 comes back as it was."""
         for word in self.words:
             checks.must(word != "" and word.split() == [word], "words", "without white space", repr(word))
-        with written_whole(path) as file:
+        with text_written_whole(path) as file:
             for word, row in zip(self.words, self.values.tolist(), strict=True):
                 file.write(f"{word} {' '.join(map('%.9g'.__mod__, row))}\n")
 

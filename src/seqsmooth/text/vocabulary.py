@@ -17,8 +17,8 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from seqsmooth.ops import checks
+from seqsmooth.ops.files import text_written_whole
 from seqsmooth.smoothing import Specials
-from seqsmooth.text.files import written_whole
 
 PAD, BOS, EOS, UNK = range(4)
 SPECIALS = ("<pad>", "<bos>", "<eos>", "<unk>")
@@ -182,7 +182,7 @@ class Vocabulary:
             "words": self.words,
             "counts": self.counts,
         }
-        with written_whole(path) as file:
+        with text_written_whole(path) as file:
             json.dump(held, file, ensure_ascii=False, indent=0)
             file.write("\n")
 

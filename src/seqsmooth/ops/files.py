@@ -2,29 +2,42 @@
 
 from __future__ import annotations
 
+import io
 import os
 import secrets
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import TextIO
+from typing import BinaryIO, TextIO
 
 from seqsmooth.ops import checks
 
 
 @contextmanager
-def written_whole(path: str | os.PathLike[str]) -> Iterator[TextIO]:
-    """Open a text file for writing; what was at `path` before stays until the new file is complete and on the disk."""
+def written_whole(path: str | os.PathLike[str]) -> Iterator[BinaryIO]:
+    """Open a file for writing; what was at `path` before stays until the new file is complete and on the disk."""
     path = Path(path)
     unfinished = path.with_name(f".{path.name}.{secrets.token_hex(4)}")
     try:
-        with unfinished.open("x", encoding="utf-8", newline="\n") as file:
+        with unfinished.open("xb") as file:
             yield file
             file.flush()
             os.fsync(file.fileno())
         unfinished.replace(path)
+    except OSError as error:
+        raise ValueError(f"`{path}` must be a file that can be written, but is not: {error.strerror}.") from error
     finally:
         unfinished.unlink(missing_ok=True)
+
+
+@contextmanager
+def text_written_whole(path: str | os.PathLike[str]) -> Iterator[TextIO]:
+    """The same for text, in UTF-8."""
+    with written_whole(path) as file:
+        wrapped = io.TextIOWrapper(file, encoding="utf-8", newline="\n", write_through=False)
+        yield wrapped
+        wrapped.flush()
+        wrapped.detach()
 
 
 def check_destination(name: str, path: str | os.PathLike[str]) -> Path:
