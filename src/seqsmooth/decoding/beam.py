@@ -161,10 +161,12 @@ class _Notes:
         beams: Tensor,  # (B, n) where the last word is in the step that wrote it
     ) -> Tensor:  # (B, n, T)
         """The words, by going back from parent to parent."""
-        filler = self.search.specials.filler
-        words = lengths.new_full((self.search.max_length, *lengths.shape), filler)
+        steps = torch.arange(len(self.tokens), device=lengths.device)
+        written = lengths > steps.view(-1, 1, 1)  # (t, B, n)
+        places = [beams] * len(self.tokens)
         for t in reversed(range(len(self.tokens))):
-            written = lengths > t
-            words[t] = self.tokens[t].gather(1, beams).masked_fill_(~written, filler)
-            beams = torch.where(written, self.parents[t].gather(1, beams), beams)
-        return words.permute(1, 2, 0)
+            places[t] = beams
+            beams = torch.where(written[t], self.parents[t].gather(1, beams), beams)
+        filler, rest = self.search.specials.filler, self.search.max_length - len(self.tokens)
+        words = torch.stack(self.tokens).gather(-1, torch.stack(places)).masked_fill_(~written, filler)
+        return torch.nn.functional.pad(words.permute(1, 2, 0), (0, rest), value=filler)
