@@ -99,10 +99,10 @@ class _Notes:
 
     def add(self, ends: Tensor, alive: Tensor, parents: Tensor, tokens: Tensor) -> None:
         """Note one more step."""
-        for notes, value in zip(
-            (self.ends, self.alive, self.parents, self.tokens), (ends, alive, parents, tokens), strict=True
-        ):
-            notes.append(value)
+        self.ends.append(ends)
+        self.alive.append(alive)
+        self.parents.append(parents)
+        self.tokens.append(tokens)
 
     def ended(self) -> Tensor:  # (t, B, k)
         """The log-probabilities of what ended in each step, minus infinity where nothing did."""
@@ -116,38 +116,35 @@ class _Notes:
             ends = ends.masked_fill(new.cumsum(0) - new >= k, -math.inf)
         return ends
 
-    def scores(
-        self,
-        ended: Tensor,  # (t, B, k)
-    ) -> Tensor:  # (t, B, k)
-        """Log-probabilities of what ended in each step, over their penalties."""
-        lengths = torch.arange(1, len(ended) + 1, device=ended.device, dtype=ended.dtype)
-        return ended / self.search.penalty(lengths).view(-1, 1, 1)
+    def penalties(self) -> Tensor:  # (T, 1, 1)
+        """Of each length from 1 to the greatest."""
+        like = self.alive[-1]
+        lengths = torch.arange(1, self.search.max_length + 1, device=like.device, dtype=like.dtype)
+        return self.search.penalty(lengths).view(-1, 1, 1)
 
     def done(self) -> bool:
         """Whether nothing that is still to come can change the result. Waits for the device."""
-        ended = self.ended()
+        ended, penalties = self.ended(), self.penalties()
         if self.search.stop == "filled":
             done = (ended > -math.inf).sum((0, 2)) >= self.search.width
         else:
             # Log-probabilities only fall and penalties only rise, in rounded arithmetic too: no descendant gets above.
-            bound = self.alive[-1][:, 0] / self.search.penalty(float(self.search.max_length))
-            done = self.scores(ended).transpose(0, 1).flatten(1).topk(self.search.best).values[:, -1] >= bound
+            bound = self.alive[-1][:, 0] / penalties[-1, 0]
+            scores = (ended / penalties[: len(ended)]).transpose(0, 1).flatten(1)
+            done = scores.topk(self.search.best).values[:, -1] >= bound
         return bool(done.all())
 
     def hypotheses(self) -> Hypotheses:
         """The best of all that ended or was cut."""
         search, k, steps = self.search, self.search.width, len(self.tokens)
-        ended, cut = self.ended(), self.alive[-1]
+        ended, cut, penalties = self.ended(), self.alive[-1], self.penalties()
         if steps < search.max_length:
             cut = torch.full_like(cut, -math.inf)
         elif search.stop == "filled":
             cut = cut.masked_fill(((ended > -math.inf).sum((0, 2)) >= k).unsqueeze(-1), -math.inf)
-        log_probs = torch.cat(
-            [ended, cut.unsqueeze(0)]
-        )  # (t + 1, B, k): cut ones have as many words as there are steps
-        last = (cut / search.penalty(float(search.max_length))).unsqueeze(0)
-        scores = torch.cat([self.scores(ended), last])
+        # What was cut goes behind what ended: like the rest, it has as many words as there are steps before it.
+        log_probs = torch.cat([ended, cut.unsqueeze(0)])  # (t + 1, B, k)
+        scores = log_probs / torch.cat([penalties[:steps], penalties[-1:]])
         log_probs, scores = (part.transpose(0, 1).flatten(1) for part in (log_probs, scores))
         # Stable, so that of equals the one that ended first wins, however long the loop went on.
         scores, chosen = scores.sort(dim=-1, descending=True, stable=True)

@@ -31,7 +31,7 @@ class Hypotheses:
     tokens: Tensor  # (B, n, T) int64, PAD after the end
     lengths: Tensor  # (B, n) int64, words without EOS
     log_probs: Tensor  # (B, n)
-    scores: Tensor  # (B, n); minus infinity where the rules left fewer than n hypotheses
+    scores: Tensor  # (B, n); minus infinity, the rest without meaning, where the rules left fewer than n
     finished: Tensor  # (B, n) bool
 
     def lists(self) -> list[list[Hypothesis]]:

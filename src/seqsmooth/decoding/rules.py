@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from dataclasses import KW_ONLY, dataclass
 from functools import cache
-from typing import Literal, TypeVar
+from typing import Literal
 
 import torch
 from torch import Tensor
@@ -15,7 +15,6 @@ from seqsmooth.smoothing.specials import NAMES, Name, Specials
 
 Normalisation = Literal["none", "mean", "gnmt"]
 NORMALISATIONS: tuple[Normalisation, ...] = ("none", "mean", "gnmt")
-Length = TypeVar("Length", float, Tensor)
 
 
 @dataclass(frozen=True)
@@ -93,12 +92,14 @@ class Rules:
         ids = {int(token) for token in self.forbidden if not isinstance(token, str)}
         return tuple(sorted((named - spared - {None}) | ids))
 
-    def penalty(self, length: Length) -> Length:
+    def penalty(
+        self,
+        length: Tensor,  # (...) floats
+    ) -> Tensor:  # (...)
         """What a log-probability of so many predictions is divided by; it never falls with the length."""
         if self.length == "mean":
             return length
-        penalty: Length = ((5 + length) / 6) ** (self.alpha if self.length == "gnmt" else 0.0)
-        return penalty
+        return ((5 + length) / 6) ** (self.alpha if self.length == "gnmt" else 0.0)
 
     def log_probs(
         self,
