@@ -114,6 +114,28 @@ def test_a_partial_file_of_something_else_is_refused(tmp_path: Path) -> None:
     assert not path.exists()
 
 
+def test_two_writers(tmp_path: Path) -> None:
+    pytest.importorskip("fcntl")
+    path = tmp_path / "captions.jsonl"
+    with HypothesisFile(path, IDS, SETTINGS) as file:
+        file.add(30, made(30))
+        with pytest.raises(ValueError, match="`partial` must be written by one process"):
+            write(path)
+        for name in file.remaining:
+            file.add(name, made(name))
+    assert [name for name, _ in read_hypotheses(path)] == IDS
+
+
+def test_a_file_system_without_links(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def refuse(*names: Path) -> None:
+        raise PermissionError
+
+    monkeypatch.setattr("os.link", refuse)
+    write(tmp_path / "captions.jsonl")
+    assert [entry.name for entry in tmp_path.iterdir()] == ["captions.jsonl"]
+    assert len(read_hypotheses(tmp_path / "captions.jsonl")) == 4
+
+
 def test_mistakes(tmp_path: Path) -> None:
     path = tmp_path / "captions.jsonl"
     with pytest.raises(ValueError, match="`ids` must be different from each other, but is 1 times"):

@@ -57,7 +57,7 @@ class HypothesisFile:
         self.partial = self.path.with_name(self.path.name + ".partial")
         self.ids = list(ids)
         self.text = text
-        checks.must(not self.path.exists(), "path", "a file that is not there yet", f"{self.path}, which is")
+        self._absent()
         folder = self.path.parent
         checks.must(folder.is_dir(), "path", "in a folder that is there", self.path)
         repeated = len(self.ids) - len(set(self.ids))
@@ -69,13 +69,17 @@ class HypothesisFile:
         self._file: IO[str] | None = None
 
     def __enter__(self) -> HypothesisFile:
-        good = self._resume() if self.partial.exists() else 0
-        self._file = self.partial.open("r+" if good else "w", encoding="utf-8", newline="\n")
-        if good:
-            self._file.seek(good)
-            self._file.truncate()
-        else:
-            self._put(json.dumps(self._header))
+        self._file = self.partial.open("a", encoding="utf-8", newline="\n")
+        try:
+            _lock(self._file, self.partial)
+            self._absent()  # whoever held the lock may have finished
+            good = self._resume()
+            self._file.truncate(good)
+            if good == 0:
+                self._put(json.dumps(self._header))
+        except BaseException:
+            self._file.close()
+            raise
         return self
 
     def __exit__(
@@ -100,6 +104,9 @@ class HypothesisFile:
         line = json.dumps({"id": name, "hypotheses": told}, ensure_ascii=False, allow_nan=False)
         self._put(line)
         self._lines[name] = line
+
+    def _absent(self) -> None:
+        checks.must(not self.path.exists(), "path", "a file that is not there yet", f"{self.path}, which is")
 
     def _put(self, line: str) -> None:
         assert self._file is not None
@@ -135,11 +142,24 @@ class HypothesisFile:
                 os.fsync(file.fileno())
             try:
                 os.link(unfinished, self.path)  # unlike a rename, this never replaces
-            except FileExistsError:
-                checks.must(False, "path", "a file that is not there yet", f"{self.path}, which is")
+            except OSError:  # it is there, or the file system has no links
+                self._absent()
+                unfinished.replace(self.path)
         finally:
             unfinished.unlink(missing_ok=True)
         self.partial.unlink()
+
+
+def _lock(file: IO[str], path: Path) -> None:
+    """Keep other processes away until the file is closed or this process dies, where the system can."""
+    try:
+        import fcntl
+    except ImportError:
+        return
+    try:
+        fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except BlockingIOError:
+        raise ValueError(f"`partial` must be written by one process, but {path} is by another one already.") from None
 
 
 def read_hypotheses(path: str | os.PathLike[str]) -> list[tuple[Id, list[Hypothesis]]]:
