@@ -17,7 +17,7 @@ import tempfile
 from pathlib import Path
 
 ROOT = Path(__file__).parents[1]
-ROOMS = ("ops", "smoothing", "rewards")
+ROOMS = ("ops", "smoothing", "rewards", "decoding")
 COMPARISONS = {ast.Lt: ast.LtE, ast.LtE: ast.Lt, ast.Gt: ast.GtE, ast.GtE: ast.Gt, ast.Eq: ast.NotEq, ast.NotEq: ast.Eq}
 OPERATIONS = {
     ast.Add: ast.Sub,
@@ -136,11 +136,15 @@ def main() -> int:
         for number, place in enumerate(places(path))
     ]
     chosen = random.Random(options.seed).sample(mutants, min(options.count, len(mutants)))
-    tests = [
+    core = [
         "tests/ops",
         "tests/mistakes",
         *(f"tests/smoothing/test_{name}.py" for name in ("objective", "enumeration", "identities", "samplers")),
+    ]
+    tests = [
+        *(core if options.rooms != ["decoding"] else []),
         *(["tests/rewards", "--ignore=tests/rewards/test_coco.py"] if "rewards" in options.rooms else []),
+        *(["tests/decoding"] if "decoding" in options.rooms else []),
     ]
     if not survives(chosen[0][0], -1, tests, 10 * options.seconds):
         print("the tests must pass before anything is broken")

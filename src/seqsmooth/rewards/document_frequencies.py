@@ -17,6 +17,7 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from seqsmooth.ops import checks, hash_table
+from seqsmooth.ops.files import written_whole
 
 _Ints = NDArray[np.int64]
 _KIND = "seqsmooth document frequencies 1"

@@ -1,0 +1,78 @@
+"""What a decoder asks of a model, and the rows of what a model keeps."""
+
+from __future__ import annotations
+
+from typing import Any, Protocol, TypeVar, cast
+
+import torch
+from torch import Tensor
+
+from seqsmooth.ops import checks
+
+Kept = TypeVar("Kept")
+
+
+class Decodable(Protocol):
+    """A `seqsmooth.models.Model`, an `Ensemble`, or anything else that reads inputs once and then token after token.
+
+    Memory and state are tuples, of tensors with one row an item or of further such tuples.
+    """
+
+    def encode(self, *inputs: Tensor) -> Any:
+        """Read the inputs: the memory."""
+
+    def start(self, memory: Any) -> Any:
+        """The state before the first token."""
+
+    def step(
+        self,
+        memory: Any,
+        state: Any,
+        tokens: Tensor,  # (B,) int64
+    ) -> tuple[Tensor, Any]:  # (B, D)
+        """The hidden state after one more token, and the state."""
+
+    def logits(
+        self,
+        hidden: Tensor,  # (..., D)
+    ) -> Tensor:  # (..., V)
+        """The scores of the next token."""
+
+
+def evaluating(model: Decodable) -> None:
+    """Check that dropout is off."""
+    rule = "in evaluation mode (`model.eval()`)"
+    checks.must(not getattr(model, "training", False), "model", rule, "in training mode")
+
+
+def items(kept: Any) -> int:
+    """How many rows a memory or state has."""
+    return kept.shape[0] if isinstance(kept, Tensor) else items(kept[0])
+
+
+def device(kept: Any) -> torch.device:
+    """Where a memory or state is."""
+    return kept.device if isinstance(kept, Tensor) else device(kept[0])
+
+
+def repeat(kept: Kept, times: int) -> Kept:
+    """Each row of a memory or state `times` times in a row."""
+    if times == 1:
+        return kept
+    return _each(kept, lambda part: part.unsqueeze(1).expand(-1, times, *part.shape[1:]).flatten(0, 1))
+
+
+def select(
+    kept: Kept,
+    rows: Tensor,  # (N,) int64
+) -> Kept:
+    """Some rows of a memory or state."""
+    return _each(kept, lambda part: part.index_select(0, rows))
+
+
+def _each(kept: Kept, change: Any) -> Kept:
+    if isinstance(kept, Tensor):
+        return cast(Kept, change(kept))
+    assert isinstance(kept, tuple)
+    parts = [_each(part, change) for part in kept]
+    return type(kept)(*parts) if hasattr(kept, "_fields") else cast(Kept, tuple(parts))
