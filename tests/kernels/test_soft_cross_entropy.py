@@ -350,3 +350,32 @@ def test_logits_that_are_strided(kernels: torch.device) -> None:
     wide = torch.randn(4, 50, device=kernels)
     for view in (wide[:, 7:27], torch.randn(20, 4, device=kernels).T):
         agree(job, view, torch.ones((), device=kernels))
+
+
+@pytest.mark.parametrize("kind", ["everything", "law"])
+@pytest.mark.parametrize("factor", [1.0, 3.0])
+def test_the_gradient_in_the_memory_of_the_logits(kernels: torch.device, kind: str, factor: float) -> None:
+    torch.manual_seed(6)
+    job = some_job(kind, 5, 37, kernels, entropy=False, reduced=True)
+    given = torch.randn(5, 37, device=kernels)
+    leaf, other = given.clone().requires_grad_(), given.clone().requires_grad_()
+    logits = 1 * other
+    found = losses(logits, replace(job, inplace=True)).smoothed
+    expected = losses(leaf, job).smoothed
+    torch.testing.assert_close(found, expected)
+    (factor * found).backward(retain_graph=True)
+    (factor * expected).backward()
+    assert other.grad is not None
+    torch.testing.assert_close(other.grad, leaf.grad)
+    torch.testing.assert_close(logits.detach(), other.grad)  # the same memory
+    with pytest.raises(ValueError, match="`inplace` must be False for a second backward pass"):
+        found.backward()
+
+
+def test_logits_that_somebody_else_needs_are_not_overwritten_unnoticed(kernels: torch.device) -> None:
+    leaf = torch.randn(5, 37, device=kernels, requires_grad=True)
+    logits = leaf.tanh()  # whose backward pass reads its result
+    job = some_job("slots", 5, 37, kernels, entropy=False, reduced=True)
+    total = losses(logits, replace(job, inplace=True)).smoothed
+    with pytest.raises(RuntimeError, match="modified by an inplace operation"):
+        total.backward()

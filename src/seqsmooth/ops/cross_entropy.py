@@ -38,6 +38,8 @@ class Job:
     """Whether losses are summed, multiplied by `factor` and divided by `items`; or else there is one a row."""
     items: Tensor | None = None  # (); nothing is divided by 0 of them
     factor: float = 1.0
+    inplace: bool = False
+    """Whether the gradient may take the memory of the logits, if the losses are reduced."""
     stream: torch.cuda.Stream | None = None
     """Where the target is still being made; None if that is the current one."""
 
@@ -74,6 +76,7 @@ def cross_entropy(
     ignore_index: int = IGNORED,
     reduction: Reduction = "mean",
     num_items: Tensor | float | None = None,
+    inplace: bool = False,
 ) -> Tensor:
     """Cross entropy - sum_v q(v) ln p(v) against any soft target.
 
@@ -88,6 +91,8 @@ def cross_entropy(
         reduction: "mean" over the positions kept, "sum", or "none" (shape ...).
         num_items: what "mean" divides by instead: the number of targets of the whole step, when this call sees only one
             of its micro-batches.
+        inplace: let the gradient take the memory of the logits, which are gone after the call. Kernels do so, where the
+            losses are reduced; plain torch does not. Torch complains in the backward pass if the logits were needed.
 
     Examples:
         >>> logits = torch.tensor([[2.0, 0.0, 0.0]])
@@ -99,7 +104,8 @@ def cross_entropy(
     target = as_target(target)
     check_positions("logits", logits, target, "V")
     target.check(logits.shape[-1], ignore_index, name="logits")
-    job = reduced_job(target, reduction, num_items, ignore_index=ignore_index)
+    checks.flag("inplace", inplace)
+    job = reduced_job(target, reduction, num_items, ignore_index=ignore_index, inplace=inplace)
     result = losses(logits.reshape(-1, logits.shape[-1]), job).smoothed
     return result if job.reduced else result.reshape(target.shape)
 
@@ -113,6 +119,7 @@ def reduced_job(
     labels: Tensor | None = None,
     entropy_weights: Tensor | None = None,
     ignore_index: int = IGNORED,
+    inplace: bool = False,
 ) -> Job:
     """The job of a whole call: its target flat, its reduction settled; "mean" is over `count` or what is kept."""
     check_divisor(reduction, num_items)
@@ -124,7 +131,7 @@ def reduced_job(
         factor = 1 / num_items
     elif reduction == "mean":
         items = target.kept(ignore_index).sum() if count is None else count
-    return Job(target, labels, entropy_weights, ignore_index, reduction != "none", items, factor)
+    return Job(target, labels, entropy_weights, ignore_index, reduction != "none", items, factor, inplace)
 
 
 def losses(

@@ -128,6 +128,7 @@ class Objective(Precise):
         generator: torch.Generator | None = None,
         reduction: Reduction = "mean",
         num_items: Tensor | float | None = None,
+        inplace: bool = False,
     ) -> Loss:
         """The loss of decoded candidates.
 
@@ -138,6 +139,7 @@ class Objective(Precise):
             reduction: "mean" over the ground-truth tokens of the batch, "sum", or "none": one number a position (B, T).
             num_items: what "mean" divides by instead: the ground-truth tokens of the whole step, under gradient
                 accumulation or data parallelism.
+            inplace: as in `cross_entropy`: the gradient may take the memory of the logits.
         """
         checks.floats("logits", logits)
         checks.must(logits.dim() in (3, 4), "logits", "of shape (B, K', T, V) or (B, T, V)", tuple(logits.shape))
@@ -147,7 +149,7 @@ class Objective(Precise):
         wide = logits.unsqueeze(1) if logits.dim() == 3 else logits
         check_positions("logits", wide, ready.target, "V")
         ready.target.check(vocab_size, name="logits")
-        job = self._job(ready, reduction, num_items)
+        job = self._job(ready, reduction, num_items, inplace=inplace)
         return _result(losses(logits.reshape(-1, vocab_size), job), ready, job)
 
     def head(
@@ -265,10 +267,18 @@ class Objective(Precise):
             return None
         return (self.entropy * candidates.weights).unsqueeze(-1).expand_as(candidates.sequences).flatten()
 
-    def _job(self, candidates: Candidates, reduction: Reduction, num_items: Tensor | float | None) -> Job:
+    def _job(
+        self,
+        candidates: Candidates,
+        reduction: Reduction,
+        num_items: Tensor | float | None,
+        *,
+        inplace: bool = False,
+    ) -> Job:
+        checks.flag("inplace", inplace)
         if candidates.stream is not None:
             with torch.cuda.stream(candidates.stream):
-                job = self._job(replace(candidates, stream=None), reduction, num_items)
+                job = self._job(replace(candidates, stream=None), reduction, num_items, inplace=inplace)
             return replace(job, stream=candidates.stream)
         return reduced_job(
             candidates.target,
@@ -277,6 +287,7 @@ class Objective(Precise):
             count=candidates.count,
             labels=candidates.labels.flatten(),
             entropy_weights=self._entropy_weights(candidates),
+            inplace=inplace,
         )
 
     def _check_device(self, name: str, value: Tensor) -> None:

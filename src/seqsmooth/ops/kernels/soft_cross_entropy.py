@@ -8,6 +8,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
+from seqsmooth.ops import checks
 from seqsmooth.ops.cross_entropy import Job, plain_losses
 from seqsmooth.ops.kernels import rows as row_kernels
 from seqsmooth.ops.kernels import similarity as similarity_kernels
@@ -105,8 +106,13 @@ class _RowLosses(torch.autograd.Function):
         ctx.job = job
         logits = logits if logits.stride(-1) == 1 else logits.contiguous()
         wanted = ctx.needs_input_grad[0]
-        ctx.gradient = torch.empty_like(logits, memory_format=torch.contiguous_format) if wanted else None
-        ctx.save_for_backward(logits if wanted else None)
+        ctx.overwritten = wanted and job.inplace and job.reduced
+        if ctx.overwritten:
+            ctx.gradient = logits.detach()
+            torch.autograd.graph.increment_version(logits)  # whoever saved the logits for a backward pass is told
+        else:
+            ctx.gradient = torch.empty_like(logits, memory_format=torch.contiguous_format) if wanted else None
+        ctx.save_for_backward(logits if wanted and not ctx.overwritten else None)
         by_row = _room(logits)
         _launch(logits, ctx.gradient, None, job, by_row)
         results = _summed(by_row, job) if job.reduced else by_row
@@ -116,11 +122,16 @@ class _RowLosses(torch.autograd.Function):
     @staticmethod
     def backward(ctx: Any, upstream: Tensor, _: Tensor) -> tuple[Tensor | None, ...]:
         job: Job = ctx.job
+        gradient, ctx.gradient = ctx.gradient, None  # given away: a second pass through the graph makes its own
+        if ctx.overwritten:
+            once = gradient is not None and not torch.is_grad_enabled()
+            checks.must(once, "inplace", "False for a second backward pass, since the logits are gone", True)
+            _rescale((gradient,), upstream, job)
+            return gradient, None
         (logits,) = ctx.saved_tensors
         if torch.is_grad_enabled():
             (again,) = torch.autograd.grad(plain_losses(logits, job)[0], logits, upstream, create_graph=True)
             return again, None
-        gradient, ctx.gradient = ctx.gradient, None  # given away: a second pass through the graph makes its own
         if gradient is None:
             gradient = torch.empty_like(logits, memory_format=torch.contiguous_format)
             _launch(logits, gradient, None, job, _room(logits))
