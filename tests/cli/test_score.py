@@ -173,7 +173,7 @@ def test_what_is_absent_is_said_below_the_table(
         (["--resamples", "0"], "`resamples` must be 1 or more, but is 0 instead."),
         (["--timeout", "0"], "`timeout` must be greater than 0, but is 0.0 instead."),
         (["--against", "none.txt"], "`none.txt` must be a file that can be read, but is not: No such file or "),
-        (["--json", "none/s.json"], "`none/s.json` must be in a folder that is there, but is not instead."),
+        (["--json", "none/s.json"], "`json` must be in a folder that is there, but is none/s.json instead."),
     ],
 )
 def test_mistakes_are_one_sentence(

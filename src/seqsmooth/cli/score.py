@@ -51,9 +51,9 @@ def run(given: argparse.Namespace) -> int:
     from seqsmooth.ops import checks
     from seqsmooth.ops.files import check_destination, text_written_whole
 
-    for path in (given.json, given.export):
+    for name, path in (("json", given.json), ("export", given.export)):
         if path is not None:
-            check_destination(str(path), path)
+            check_destination(name, path)
     bootstrap.check(given.confidence, given.resamples, given.seed)
     checks.positive("timeout", given.timeout)
     references = sentences.read_references(given.references, split=given.split)

@@ -25,7 +25,9 @@ def written_whole(path: str | os.PathLike[str]) -> Iterator[BinaryIO]:
             os.fsync(file.fileno())
         unfinished.replace(path)
     except OSError as error:
-        raise ValueError(f"`{path}` must be a file that can be written, but is not: {error.strerror}.") from error
+        raise ValueError(
+            f"`{path}` must be a file that can be written, but is not: {error.strerror or error}."
+        ) from error
     finally:
         unfinished.unlink(missing_ok=True)
 
