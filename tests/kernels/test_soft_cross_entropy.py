@@ -7,6 +7,7 @@ from dataclasses import replace
 import pytest
 import torch
 from torch import Tensor
+from torch.autograd import forward_ad
 from torch.nn import functional as F
 
 from seqsmooth.ops import dispatch
@@ -379,3 +380,14 @@ def test_logits_that_somebody_else_needs_are_not_overwritten_unnoticed(kernels: 
     total = losses(logits, replace(job, inplace=True)).smoothed
     with pytest.raises(RuntimeError, match="modified by an inplace operation"):
         total.backward()
+
+
+def test_forward_mode_is_for_plain_torch(kernels: torch.device) -> None:
+    job = some_job("slots", 4, 9, kernels, entropy=False, reduced=True)
+    logits, direction = torch.randn(2, 4, 9, device=kernels)
+    with forward_ad.dual_level():
+        dual = forward_ad.make_dual(logits, direction)
+        slope = forward_ad.unpack_dual(losses(dual, job).smoothed).tangent
+    leaf = logits.requires_grad_()
+    (gradient,) = torch.autograd.grad(losses(leaf, job).smoothed, leaf)
+    torch.testing.assert_close(slope, (gradient * direction).sum())

@@ -1,7 +1,8 @@
 """Which arithmetic runs: the Triton kernels, or plain torch.
 
 Kernels run where the tensors are on a GPU and Triton is installed, and plain torch everywhere else: on the CPU, in
-double precision, and inside `torch.compile` and `torch.func`, which make what they need from plain torch themselves.
+double precision, and inside `torch.compile`, `torch.func` and forward-mode derivatives, which take what they need from
+plain torch themselves.
 The environment variable SEQSMOOTH_KERNELS overrides the choice: "torch" for plain torch everywhere, "triton" to be told
 if the kernels cannot run. With "triton" and TRITON_INTERPRET=1 they also run on the CPU, slowly, for tests.
 """
@@ -15,6 +16,7 @@ from typing import Literal, cast
 
 import torch
 from torch import Tensor
+from torch.autograd import forward_ad
 
 from seqsmooth.ops import checks
 
@@ -33,7 +35,7 @@ def choice() -> Choice:
 def fused(*values: Tensor | None) -> bool:
     """Whether kernels run on these tensors."""
     asked = choice()
-    if asked == "torch" or torch.compiler.is_compiling():
+    if asked == "torch" or torch.compiler.is_compiling() or forward_ad._current_level >= 0:
         return False
     on_gpu = True
     for value in values:
