@@ -1,0 +1,40 @@
+"""Slots of one token all know its whole mass: they all write its gradient, and any of them may be the last to."""
+
+from __future__ import annotations
+
+import pytest
+import torch
+
+triton = pytest.importorskip("triton")
+tl = triton.language
+rows = pytest.importorskip("seqsmooth.ops.kernels.rows")
+SLOTS, IGNORED = 16, -100
+joined = rows._joined
+
+
+@triton.jit
+def masses(ids, tokens, weights, filled, result, K: tl.constexpr, SLOTS: tl.constexpr):
+    slot = tl.arange(0, SLOTS)
+    used = tl.load(filled + slot) != 0
+    total = joined(ids, 0, 1, tl.load(tokens + slot), tl.load(weights + slot), used, 0, -100, K, SLOTS)
+    tl.store(result + slot, total)
+
+
+@pytest.mark.parametrize("own", [[3], [3, 3], [3, 7, 3], [IGNORED, 5], [11, 12]])
+def test_every_slot_has_the_mass_of_its_token(kernels: torch.device, own: list[int]) -> None:
+    listed = [7, 3, 9, 5, 0]  # all different
+    tokens = [max(token, 0) for token in own] + listed
+    filled = [token != IGNORED for token in own] + [True] * len(listed)
+    weights = [0.1 * (2 + place) for place in range(len(tokens))]
+    weights = [weight if there else 0.0 for weight, there in zip(weights, filled, strict=True)]
+    spare = [0] * (SLOTS - len(tokens))
+    result = torch.empty(SLOTS, device=kernels)
+    masses[(1,)](
+        torch.tensor(own, device=kernels), torch.tensor(tokens + spare, dtype=torch.int32, device=kernels),
+        torch.tensor(weights + spare, dtype=torch.float32, device=kernels),
+        torch.tensor(filled + spare, dtype=torch.uint8, device=kernels), result, K=len(own), SLOTS=SLOTS,
+    )  # fmt: skip
+    for place, (token, there) in enumerate(zip(tokens, filled, strict=True)):
+        same = [weights[i] for i in range(len(tokens)) if filled[i] and tokens[i] == token]
+        if there:
+            assert float(result[place]) == pytest.approx(sum(same), rel=1e-6)
