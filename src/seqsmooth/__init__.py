@@ -6,7 +6,7 @@ from importlib import import_module
 from typing import TYPE_CHECKING
 
 from seqsmooth import rewards
-from seqsmooth.ops import SoftTarget, cross_entropy, linear_cross_entropy
+from seqsmooth.ops import Philox, SoftTarget, cross_entropy, linear_cross_entropy
 from seqsmooth.smoothing import (
     Candidates,
     Dirac,
@@ -41,6 +41,7 @@ __all__ = [
     "Hamming",
     "Loss",
     "Objective",
+    "Philox",
     "Rewarded",
     "Similarity",
     "SoftTarget",

@@ -139,7 +139,7 @@ def test_odd_sizes(kernels: torch.device, kind: str, vocab_size: int) -> None:
 
 @pytest.mark.parametrize("kind", ["labels", "everything", "law"])
 def test_several_blocks(kernels: torch.device, kind: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(soft_cross_entropy, "_tiling", lambda *_: {"BLOCK": 32, "num_warps": 1})
+    monkeypatch.setattr(soft_cross_entropy, "_tiling", lambda *_, **__: {"BLOCK": 32, "num_warps": 1})
     torch.manual_seed(0)
     job = some_job(kind, 4, 150, kernels, entropy=True, reduced=False)
     agree(job, 4 * torch.randn(4, 150, device=kernels), torch.ones(4, device=kernels))
@@ -183,7 +183,7 @@ def rounded(job: Job) -> Job:
     "shape", ["large", "shifted", "steep", "late-peak", "one-token", "minus-infinity", "nothing-but-minus-infinity"]
 )
 def test_extreme_logits(kernels: torch.device, kind: str, shape: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(soft_cross_entropy, "_tiling", lambda *_: {"BLOCK": 32, "num_warps": 1})
+    monkeypatch.setattr(soft_cross_entropy, "_tiling", lambda *_, **__: {"BLOCK": 32, "num_warps": 1})
     torch.manual_seed(2)
     logits = torch.randn(6, 100, device=kernels)
     if shape == "large":
@@ -371,6 +371,16 @@ def test_the_gradient_in_the_memory_of_the_logits(kernels: torch.device, kind: s
     torch.testing.assert_close(logits.detach(), other.grad)  # the same memory
     with pytest.raises(ValueError, match="`inplace` must be False for a second backward pass"):
         found.backward()
+
+
+@pytest.mark.parametrize("kind", ["everything", "law"])
+def test_columns_beyond_a_view_are_not_touched(kernels: torch.device, kind: str) -> None:
+    torch.manual_seed(6)
+    job = some_job(kind, 5, 37, kernels, entropy=False, reduced=True)
+    whole = torch.randn(5, 64, device=kernels)
+    beyond = whole[:, 37:].clone()
+    losses(whole[:, :37].requires_grad_(), replace(job, inplace=True))
+    assert torch.equal(whole[:, 37:], beyond)
 
 
 def test_logits_that_somebody_else_needs_are_not_overwritten_unnoticed(kernels: torch.device) -> None:

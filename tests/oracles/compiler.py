@@ -18,6 +18,7 @@ TYPES = {
     torch.int64: "i64",
     torch.int32: "i32",
     torch.uint8: "u8",
+    torch.int8: "i8",
     torch.bool: "i1",
 }
 

@@ -16,6 +16,8 @@ SPIN_CYCLES = 200_000
 """About a tenth of a millisecond: longer than the host needs to submit a graph."""
 CROWDED = 0.4
 """Below this share of free memory, cached memory is given back between contestants."""
+TIRING_MS = 5.0
+"""Calls that take longer are followed by a rest."""
 
 
 class Clock:
@@ -65,6 +67,7 @@ class GpuClock(Clock):
     def __init__(self, device: torch.device) -> None:
         super().__init__(device)
         self._start, self._end = _event(), _event()
+        self._last = 0.0
         self._pool: Pool | None = None
         self._anchor: torch.cuda.CUDAGraph | None = None
 
@@ -74,21 +77,28 @@ class GpuClock(Clock):
 
     def eager(self, step: Step) -> float:
         """The GPU is idle at the first event, so the time ends when the last kernel that was submitted does."""
-        self.settle()
+        self._rest()
         return self._between(step)
 
     def replay(self, replay: Step) -> float:
         """The GPU spins while the host submits the graph and the events around it."""
-        self.settle()
+        self._rest()
         torch.cuda._sleep(SPIN_CYCLES)  # type: ignore[no-untyped-call]
         return self._between(replay)
+
+    def _rest(self) -> None:
+        """A GPU at its limit of power is clocked down; after a pause as long as the last call, all start alike."""
+        self.settle()
+        if self._last > TIRING_MS:
+            time.sleep(self._last / 1000)
 
     def _between(self, step: Step) -> float:
         self._start.record()
         step()
         self._end.record()
         self._end.synchronize()
-        return float(self._start.elapsed_time(self._end))
+        self._last = float(self._start.elapsed_time(self._end))
+        return self._last
 
     def capture(self, step: Step) -> Step:
         """All graphs share one pool of memory, for nobody reads what a replay wrote."""

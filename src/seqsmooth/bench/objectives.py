@@ -35,9 +35,21 @@ class Loss:
         """The objective, made when it is first needed: some have large tables."""
         return self.make()
 
+    @cached_property
+    def source(self) -> ss.Philox:
+        """Of the samples in a graph."""
+        return ss.Philox(0, "cuda")
+
     def propose(self, text: Words, stream: torch.cuda.Stream | None = None) -> ss.Candidates:
-        """What a training step proposes."""
-        return self.objective.propose(text.targets, references=text.references, stream=stream)
+        """What a training step proposes.
+
+        In a graph, random numbers are counted on the device: a replay would wait for the state of torch's generator.
+        """
+        source = self.source if text.targets.is_cuda else None
+        captured = source is not None and torch.cuda.is_current_stream_capturing()
+        return self.objective.propose(
+            text.targets, references=text.references, stream=stream, generator=source if captured else None
+        )
 
     def target(self, text: Words, vocab: int) -> Tensor:  # (N, V) float64
         """The target in full."""

@@ -2,6 +2,7 @@
 
 from seqsmooth.ops.cross_entropy import cross_entropy
 from seqsmooth.ops.head import linear_cross_entropy
+from seqsmooth.ops.philox import Philox
 from seqsmooth.ops.soft_target import SoftTarget
 
-__all__ = ["SoftTarget", "cross_entropy", "linear_cross_entropy"]
+__all__ = ["Philox", "SoftTarget", "cross_entropy", "linear_cross_entropy"]

@@ -10,23 +10,29 @@ import torch
 from torch import Tensor
 
 from seqsmooth.ops import checks
+from seqsmooth.ops.philox import Philox
 from seqsmooth.ops.precision import finest
 
+Generator = torch.Generator | Philox
+"""A source of random numbers."""
 
-def uniforms(shape: tuple[int, ...], like: Tensor, generator: torch.Generator | None) -> Tensor:
+
+def uniforms(shape: tuple[int, ...], like: Tensor, generator: Generator | None) -> Tensor:
     """Uniform numbers in [0, 1) on the device of `like`."""
     if generator is not None:
         here = like.device.type
         checks.must(
             generator.device.type == here, "generator", f"on the device of the targets, {here}", generator.device
         )
+    if isinstance(generator, Philox):
+        return generator.uniforms(shape)
     return torch.rand(shape, dtype=finest(like.device), device=like.device, generator=generator)
 
 
 def categorical(
     probabilities: Tensor,  # (N, V), rows need not sum to 1
     count: int,
-    generator: torch.Generator | None,
+    generator: Generator | None,
 ) -> Tensor:  # (N, count) int64
     """Independent draws from each row, by inverting its cumulative sums. A row of zeros gives 0."""
     cumulative = probabilities.to(finest(probabilities.device)).cumsum(-1)

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-import torch
-
+from seqsmooth.ops.sampling import Generator
 from seqsmooth.ops.soft_target import SoftTarget
 from seqsmooth.smoothing.token_law import TokenLaw
 
@@ -21,7 +20,7 @@ class Dirac(TokenLaw):
         """Nothing changes."""
         return True
 
-    def spread(self, target: SoftTarget, *, vocab_size: int | None, generator: torch.Generator | None) -> SoftTarget:
+    def spread(self, target: SoftTarget, *, vocab_size: int | None, generator: Generator | None) -> SoftTarget:
         """The target as it is."""
         return target
 

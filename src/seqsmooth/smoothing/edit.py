@@ -10,7 +10,7 @@ from torch.nn import functional as F
 
 from seqsmooth.ops import checks
 from seqsmooth.ops.precision import finest
-from seqsmooth.ops.sampling import categorical, uniforms
+from seqsmooth.ops.sampling import Generator, categorical, uniforms
 from seqsmooth.smoothing.pools import PoolName, draw, draw_other
 from seqsmooth.smoothing.records import Draws, Measure, Truth, stack_atoms
 from seqsmooth.smoothing.sequence_law import PooledLaw, Setting
@@ -57,7 +57,7 @@ class Edit(PooledLaw):
         checks.must(not setting.lazy, "lazy", "False with Edit: its samples have lengths of their own", setting.lazy)
         return self
 
-    def measure(self, truth: Truth, *, lazy: bool, generator: torch.Generator | None) -> Measure:
+    def measure(self, truth: Truth, *, lazy: bool, generator: Generator | None) -> Measure:
         """Samples of equal weight on their own prefixes."""
         draws = self.draw(truth, self.samples, generator)
         shape = draws.tokens.shape[:2]
@@ -65,7 +65,7 @@ class Edit(PooledLaw):
         ess = weights.new_full((), self.samples)
         return stack_atoms(truth, draws, weights, self.alpha, lazy=lazy, ess=ess)
 
-    def draw(self, truth: Truth, count: int, generator: torch.Generator | None) -> Draws:
+    def draw(self, truth: Truth, count: int, generator: Generator | None) -> Draws:
         """`count` independent samples of each sequence; their probability, a sum over scripts, is not given."""
         steps = truth.tokens.shape[1]
         extra = steps if self.max_insertions is None else self.max_insertions
@@ -107,7 +107,7 @@ class Edit(PooledLaw):
         sizes: Tensor,  # (G,)
         count: int,
         extra: int,
-        generator: torch.Generator | None,
+        generator: Generator | None,
     ) -> tuple[Tensor, Tensor]:  # (B, L, T + extra) bool, int64
         """Which of T + extra slots are insertions, and how many words stand before each slot.
 

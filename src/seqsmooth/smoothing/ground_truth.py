@@ -4,9 +4,8 @@ from __future__ import annotations
 
 import math
 
-import torch
-
 from seqsmooth.ops.precision import finest
+from seqsmooth.ops.sampling import Generator
 from seqsmooth.ops.soft_target import SoftTarget
 from seqsmooth.smoothing.records import Measure, Truth, measured
 from seqsmooth.smoothing.sequence_law import SequenceLaw
@@ -21,7 +20,7 @@ class GroundTruth(SequenceLaw):
     def __init__(self) -> None:
         super().__init__(alpha=0.0)
 
-    def measure(self, truth: Truth, *, lazy: bool, generator: torch.Generator | None) -> Measure:
+    def measure(self, truth: Truth, *, lazy: bool, generator: Generator | None) -> Measure:
         """One atom; lazy or not is the same."""
         if truth.source.fused:
             from seqsmooth.ops.kernels import targets

@@ -11,7 +11,7 @@ from torch import Tensor
 
 from seqsmooth.ops import checks
 from seqsmooth.ops.precision import finest
-from seqsmooth.ops.sampling import categorical, uniforms
+from seqsmooth.ops.sampling import Generator, categorical, uniforms
 from seqsmooth.ops.soft_target import Rows, SoftTarget
 from seqsmooth.ops.tables import DenseTable
 from seqsmooth.smoothing.pools import Listed, Pool, PoolName, Vocabulary, batch_row, draw_other
@@ -125,7 +125,7 @@ class Hamming(PooledLaw):
                 law.background, law.background_masses = mixed.values, mixed.masses
         return law
 
-    def measure(self, truth: Truth, *, lazy: bool, generator: torch.Generator | None) -> Measure:
+    def measure(self, truth: Truth, *, lazy: bool, generator: Generator | None) -> Measure:
         """Exact when lazy and `samples` is None; otherwise over samples."""
         fused, count = self._fused(truth), self.samples or 1
         if fused and lazy:
@@ -140,7 +140,7 @@ class Hamming(PooledLaw):
         sampled = stack_atoms(truth, draws, weights, self.alpha, lazy=lazy, ess=weights.new_full((), count))
         return sampled if lazy or not self.integrate else self._integrated(truth, sites, sampled)
 
-    def draw(self, truth: Truth, count: int, generator: torch.Generator | None) -> Draws:
+    def draw(self, truth: Truth, count: int, generator: Generator | None) -> Draws:
         """`count` independent samples of each sequence, with their probability."""
         if self._fused(truth):
             sampled = self._fused_samples(truth, count, generator, probable=True)
@@ -193,7 +193,7 @@ class Hamming(PooledLaw):
         rows = Rows(self._shared_table() or table, index[:, None, :, None], background[:, None, :, None])
         return measured(truth, reading, rows)
 
-    def _fused_samples(self, truth: Truth, count: int, generator: torch.Generator | None, *, probable: bool) -> Sampled:
+    def _fused_samples(self, truth: Truth, count: int, generator: Generator | None, *, probable: bool) -> Sampled:
         from seqsmooth.ops.kernels import targets
 
         batch, steps = truth.source.targets.shape
@@ -233,7 +233,7 @@ class Hamming(PooledLaw):
             flip = torch.where(possible, odds / (1 + odds), 0)
         return _Sites(flip, others, inside, place, pool)
 
-    def _draw(self, truth: Truth, sites: _Sites, count: int, generator: torch.Generator | None) -> Draws:
+    def _draw(self, truth: Truth, sites: _Sites, count: int, generator: Generator | None) -> Draws:
         tokens, mask, flip = (part.unsqueeze(1) for part in (truth.tokens, truth.mask, sites.flip))  # (B, 1, T) each
         points = uniforms((tokens.shape[0], count, tokens.shape[2]), tokens, generator)
         changed = points < flip

@@ -12,6 +12,7 @@ from torch.nn import functional as F
 from seqsmooth.ops import checks, dispatch
 from seqsmooth.ops.cross_entropy import Job, Reduction, RowLosses, check_positions, losses, reduced_job
 from seqsmooth.ops.head import check_head, linear_losses
+from seqsmooth.ops.sampling import Generator
 from seqsmooth.ops.soft_target import IGNORED
 from seqsmooth.smoothing.dirac import Dirac
 from seqsmooth.smoothing.ground_truth import GroundTruth
@@ -94,7 +95,7 @@ class Objective(Precise):
         targets: Tensor,  # (B, T) int64
         *,
         references: Tensor | None = None,  # (B, R, S) int64, padded with PAD or any negative id
-        generator: torch.Generator | None = None,
+        generator: Generator | None = None,
         stream: torch.cuda.Stream | None = None,
     ) -> Candidates:
         """What to decode, and what should then be predicted.
@@ -104,7 +105,8 @@ class Objective(Precise):
             references: all ground-truth sequences of each item, for the pool "refs" and for rewards; an item with fewer
                 of them has rows of padding.
             generator: source of the samples; torch's global one by default. Inside a CUDA graph, one of your own must
-                be told to the graph before the capture: `graph.register_generator_state(generator)`.
+                be told to the graph before the capture: `graph.register_generator_state(generator)`. A `Philox` need
+                not, and a replay waits for nothing.
             stream: on a GPU, another stream to draw and score on, while the current one goes on with the model, which
                 needs nothing of the candidates when lazy. The loss waits for it; call `candidates.wait()` before
                 reading their tensors yourself.
@@ -125,7 +127,7 @@ class Objective(Precise):
         logits: Tensor,  # (B, K', T, V), or (B, T, V) where K' = 1
         candidates: Candidates | Tensor,  # or plain targets (B, T)
         *,
-        generator: torch.Generator | None = None,
+        generator: Generator | None = None,
         reduction: Reduction = "mean",
         num_items: Tensor | float | None = None,
         inplace: bool = False,
@@ -159,7 +161,7 @@ class Objective(Precise):
         candidates: Candidates | Tensor,  # or plain targets (B, T)
         bias: Tensor | None = None,  # (V,)
         *,
-        generator: torch.Generator | None = None,
+        generator: Generator | None = None,
         reduction: Reduction = "mean",
         num_items: Tensor | float | None = None,
         chunk: int | None = None,
@@ -199,12 +201,12 @@ class Objective(Precise):
         self,
         targets: Tensor,
         references: Tensor | None,
-        generator: torch.Generator | None,
+        generator: Generator | None,
         vocab_size: int | None,
     ) -> Candidates:
         if generator is not None:
-            rule = "a torch.Generator (`torch.Generator().manual_seed(seed)` makes one)"
-            checks.must(isinstance(generator, torch.Generator), "generator", rule, checks.described(generator))
+            rule = "a torch.Generator (`torch.Generator().manual_seed(seed)` makes one) or a Philox"
+            checks.must(isinstance(generator, Generator), "generator", rule, checks.described(generator))
         checks.integers("targets", targets)
         checks.shape("targets", targets, None, None, letters="(B, T)")
         self._check_device("targets", targets)
@@ -247,7 +249,7 @@ class Objective(Precise):
             checks.must(whole, "targets", "free of ignored positions before real ones when lazy is False", "not")
         return truth
 
-    def _ready(self, candidates: Candidates | Tensor, generator: torch.Generator | None, vocab_size: int) -> Candidates:
+    def _ready(self, candidates: Candidates | Tensor, generator: Generator | None, vocab_size: int) -> Candidates:
         """Candidates as they are; plain targets proposed on the spot."""
         if isinstance(candidates, Candidates):
             ours = candidates.maker == self.key

@@ -13,6 +13,7 @@ from seqsmooth.ops import checks
 from seqsmooth.ops.compaction import compact
 from seqsmooth.ops.positions import Reading
 from seqsmooth.ops.precision import finest
+from seqsmooth.ops.sampling import Generator
 from seqsmooth.smoothing.records import Draws, Measure, Truth, measured, stack_atoms
 from seqsmooth.smoothing.sequence_law import SequenceLaw, Setting
 
@@ -29,7 +30,7 @@ class Proposal(Protocol):
     known_probability: bool
     """Whether draws come with their probability, as weights="literal" needs."""
 
-    def draw(self, truth: Truth, count: int, generator: torch.Generator | None) -> Draws:
+    def draw(self, truth: Truth, count: int, generator: Generator | None) -> Draws:
         """`count` samples of each sequence."""
         ...
 
@@ -120,7 +121,7 @@ class Rewarded(SequenceLaw):
         law.proposal = self.proposal.prepare(replace(setting, drawn=True))
         return law
 
-    def measure(self, truth: Truth, *, lazy: bool, generator: torch.Generator | None) -> Measure:
+    def measure(self, truth: Truth, *, lazy: bool, generator: Generator | None) -> Measure:
         """Draw, score, weigh."""
         draws = self.proposal.draw(truth, self.samples, generator)
         scores = self._score(truth, draws)

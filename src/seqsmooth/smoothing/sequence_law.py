@@ -6,9 +6,9 @@ from abc import abstractmethod
 from dataclasses import dataclass
 from typing import ClassVar
 
-import torch
 from torch import Tensor
 
+from seqsmooth.ops.sampling import Generator
 from seqsmooth.smoothing.law import Law
 from seqsmooth.smoothing.pools import Pool, PoolName, build_pool, check_pool
 from seqsmooth.smoothing.records import Measure, Truth
@@ -38,7 +38,7 @@ class SequenceLaw(Law):
     """Whether the ground truth is the only sequence, so that its prefix is all there is."""
 
     @abstractmethod
-    def measure(self, truth: Truth, *, lazy: bool, generator: torch.Generator | None) -> Measure:
+    def measure(self, truth: Truth, *, lazy: bool, generator: Generator | None) -> Measure:
         """The measure for a batch, over the ground truth's prefix (`lazy`) or over each atom's own."""
 
     def prepare(self, setting: Setting) -> SequenceLaw:

@@ -10,7 +10,7 @@ from torch import Tensor
 
 from seqsmooth.ops import checks
 from seqsmooth.ops.precision import widen
-from seqsmooth.ops.sampling import categorical
+from seqsmooth.ops.sampling import Generator, categorical
 from seqsmooth.ops.similarity import ROW_ELEMENTS, SimilarityTable
 from seqsmooth.ops.soft_target import Rows, SoftTarget
 from seqsmooth.ops.tables import DenseTable, SparseTable, Table, UniformTable, padded_rows
@@ -142,7 +142,7 @@ class Similarity(TokenLaw):
         ones = torch.ones_like(index, dtype=self.units.dtype)
         return self._table().combine(index, ones).reshape(*tokens.shape, self.vocab_size)
 
-    def spread(self, target: SoftTarget, *, vocab_size: int | None, generator: torch.Generator | None) -> SoftTarget:
+    def spread(self, target: SoftTarget, *, vocab_size: int | None, generator: Generator | None) -> SoftTarget:
         """A row of S for each slot; rows of other tables are multiplied by M."""
         rows = tuple(self._through(row) for row in target.rows)
         kept = (1 - self.alpha) * target.weights
@@ -210,7 +210,7 @@ class Similarity(TokenLaw):
         self,
         tokens: Tensor,  # (n,)
         count: int,
-        generator: torch.Generator | None,
+        generator: Generator | None,
     ) -> Tensor:  # (n, count)
         """Draws from the rows of tokens, which are never all in memory."""
         at_once = max(1, ROW_ELEMENTS // self.vocab_size)

@@ -8,6 +8,7 @@ import torch
 from torch import Tensor
 
 from seqsmooth.ops import checks
+from seqsmooth.ops.sampling import Generator
 from seqsmooth.ops.soft_target import TAILS, Rows, SoftTarget, Tail
 from seqsmooth.smoothing.law import checksum
 from seqsmooth.smoothing.specials import is_any
@@ -59,7 +60,7 @@ class Teacher(TokenLaw):
         law.excluded = unsmoothed
         return law
 
-    def spread(self, target: SoftTarget, *, vocab_size: int | None, generator: torch.Generator | None) -> SoftTarget:
+    def spread(self, target: SoftTarget, *, vocab_size: int | None, generator: Generator | None) -> SoftTarget:
         """A share of the target, and the teacher's slots at each of its positions; where it has none, the target."""
         batch, _, steps = target.shape
         checks.must(

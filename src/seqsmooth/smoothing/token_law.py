@@ -5,8 +5,7 @@ from __future__ import annotations
 from abc import abstractmethod
 from typing import ClassVar
 
-import torch
-
+from seqsmooth.ops.sampling import Generator
 from seqsmooth.ops.soft_target import SoftTarget
 from seqsmooth.ops.tables import DenseTable, Table
 from seqsmooth.smoothing.law import Law
@@ -29,7 +28,7 @@ class TokenLaw(Law):
         return False
 
     @abstractmethod
-    def spread(self, target: SoftTarget, *, vocab_size: int | None, generator: torch.Generator | None) -> SoftTarget:
+    def spread(self, target: SoftTarget, *, vocab_size: int | None, generator: Generator | None) -> SoftTarget:
         """The target q M. Rows of tables that are `mixed` have been multiplied by M before and stay."""
 
     def mix(self, table: Table) -> DenseTable | None:

@@ -8,6 +8,7 @@ import torch
 from torch import Tensor
 
 from seqsmooth.ops import checks
+from seqsmooth.ops.sampling import Generator
 from seqsmooth.ops.soft_target import Rows, SoftTarget
 from seqsmooth.ops.tables import UniformTable
 from seqsmooth.smoothing.pools import VOCAB_SIZE_RULE
@@ -35,7 +36,7 @@ class Uniform(TokenLaw):
         law.excluded = unsmoothed
         return law
 
-    def spread(self, target: SoftTarget, *, vocab_size: int | None, generator: torch.Generator | None) -> SoftTarget:
+    def spread(self, target: SoftTarget, *, vocab_size: int | None, generator: Generator | None) -> SoftTarget:
         """A row of S for each slot, and for each row of another table; all rows of S are the same."""
         checks.must(vocab_size is not None, "vocab_size", VOCAB_SIZE_RULE, None)
         assert vocab_size is not None

@@ -74,7 +74,7 @@ class GraphedStep:
                         self.step(self.batch)
                 torch.cuda.current_stream().wait_stream(aside)
             self.graph = torch.cuda.CUDAGraph()
-            if self.step.generator is not None:
+            if isinstance(self.step.generator, torch.Generator):
                 # The default generator of the device is known to every graph.
                 self.graph.register_generator_state(self.step.generator)
             with torch.cuda.graph(self.graph):

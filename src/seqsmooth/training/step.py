@@ -11,6 +11,7 @@ from torch import Tensor
 
 from seqsmooth.models import Model
 from seqsmooth.ops import checks
+from seqsmooth.ops.sampling import Generator
 from seqsmooth.smoothing import Candidates, Loss, Objective
 
 
@@ -59,7 +60,7 @@ class TrainingStep:
         *,
         clip: float | None = None,
         autocast: torch.dtype | None = None,
-        generator: torch.Generator | None = None,
+        generator: Generator | None = None,
     ) -> None:
         checks.must(isinstance(model, Model), "model", "a seqsmooth.models.Model", checks.described(model))
         checks.must(isinstance(objective, Objective), "objective", "an Objective", checks.described(objective))

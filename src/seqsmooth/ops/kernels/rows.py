@@ -12,8 +12,10 @@ import triton.language as tl
 
 LOG2_E: tl.constexpr = tl.constexpr(1.4426950408889634)
 LN_2: tl.constexpr = tl.constexpr(0.6931471805599453)
-FAR: tl.constexpr = tl.constexpr(90.0)
-"""So far (in powers of 2) above the first block's greatest logit, another is the reference, or exp would overflow."""
+FAR: tl.constexpr = tl.constexpr(2.0**90)
+"""A sum of exponentials above which another reference than the first block's greatest logit is taken."""
+TOGETHER: tl.constexpr = tl.constexpr(8)
+"""Columns side by side, which one thread has, that are summed before they are kept: fewer registers hold the sums."""
 LOWEST: tl.constexpr = tl.constexpr(-1e38)
 """Stands for ln 0, since 0 times it is 0."""
 
@@ -32,9 +34,13 @@ def share_of(items, factor, COUNTED: tl.constexpr):
 def _slots(
     ids, id_row, id_slot, weights, weight_row, weight_slot,
     list_ids, list_weights, list_index, list_share,
-    row, ignore_index, K: tl.constexpr, LISTS: tl.constexpr, LENGTH: tl.constexpr, SLOTS: tl.constexpr,
+    without_1, without_2, without_3, without_4, row, ignore_index,
+    K: tl.constexpr, LISTS: tl.constexpr, LENGTH: tl.constexpr, EXCLUDED: tl.constexpr, SLOTS: tl.constexpr,
 ):  # fmt: skip
-    """Tokens and masses of a row's slots and of its rows of a sparse table; how many of them are no padding."""
+    """Tokens and masses of a row's slots and of its rows of a sparse table; which of them are no padding.
+
+    After them come the tokens that a background leaves out, with no mass; with these, which are no padding.
+    """
     slot = tl.arange(0, SLOTS)
     own = slot < K
     token = tl.load(ids + row * id_row + slot * id_slot, mask=own, other=ignore_index)
@@ -51,7 +57,18 @@ def _slots(
         token = tl.where(listed, tl.load(list_ids + place, mask=listed, other=0), token)
         weight = tl.where(listed, share * tl.load(list_weights + place, mask=listed, other=0.0).to(tl.float32), weight)
         filled = filled | listed
-    return tl.where(filled, token, 0), weight, filled
+    last = slot - K - LISTS * LENGTH
+    left_out = (last >= 0) & (last < EXCLUDED)
+    if EXCLUDED > 0:
+        token = tl.where(last == 0, without_1, token)
+    if EXCLUDED > 1:
+        token = tl.where(last == 1, without_2, token)
+    if EXCLUDED > 2:
+        token = tl.where(last == 2, without_3, token)
+    if EXCLUDED > 3:
+        token = tl.where(last == 3, without_4, token)
+    written = filled | left_out
+    return tl.where(written, token, 0), weight, filled, written
 
 
 @triton.jit
@@ -81,7 +98,7 @@ def _mass(masses, index, share, row, J: tl.constexpr, SIZE: tl.constexpr, UNIT: 
 
 
 @triton.jit
-def _merge(merged, numbers, index, share, row, J: tl.constexpr, SIZE: tl.constexpr):
+def _merge(merged, numbers, index, share, row, J: tl.constexpr, SIZE: tl.constexpr):  # (J,) twice, (N, J) twice
     """List the rows of a table that a position weighs, each once and with all its weight; how many there are."""
     every = tl.arange(0, SIZE)
     number = tl.load(index + row * J + every, mask=every < J, other=-1)
@@ -91,26 +108,41 @@ def _merge(merged, numbers, index, share, row, J: tl.constexpr, SIZE: tl.constex
     earlier = tl.sum((same & (every[None, :] < every[:, None])).to(tl.int32), 1)
     first = (earlier == 0) & (number >= 0) & (total != 0)
     before = tl.sum((first[None, :] & (every[None, :] < every[:, None])).to(tl.int32), 1)
-    tl.store(merged + row * J + before, total, mask=first)
-    tl.store(numbers + row * J + before, number, mask=first)
+    tl.store(merged + before, total, mask=first)
+    tl.store(numbers + before, number, mask=first)
     return tl.sum(first.to(tl.int32), 0)
 
 
 @triton.jit
-def _mixture(table, stride, limit, merged, numbers, distinct, row, at, J: tl.constexpr, SIZE: tl.constexpr):
+def _nth(table, stride, merged, numbers, distinct, j):
+    """The weight and the place of a listed row of a table; a weight of 0 if there are not as many."""
+    weight = tl.load(merged + j, mask=j < distinct, other=0.0)
+    return weight, table + tl.load(numbers + j, mask=j < distinct, other=0) * stride
+
+
+@triton.jit
+def _first(table, stride, merged, numbers, distinct):
+    """The first three listed rows, held where all blocks of columns find them: seldom are there more."""
+    weight_1, row_1 = _nth(table, stride, merged, numbers, distinct, 0)
+    weight_2, row_2 = _nth(table, stride, merged, numbers, distinct, 1)
+    weight_3, row_3 = _nth(table, stride, merged, numbers, distinct, 2)
+    return weight_1, row_1, weight_2, row_2, weight_3, row_3
+
+
+@triton.jit
+def _mixture(first, table, stride, limit, merged, numbers, distinct, at, J: tl.constexpr):
     """The weighted sum of the listed rows of a table at some columns, 0 before the first and after the last."""
-    total = tl.zeros([SIZE], tl.float32)
+    weight_1, row_1, weight_2, row_2, weight_3, row_3 = first
     inside = (at >= 0) & (at < limit)
-    if J <= 8:
-        for j in tl.static_range(J):  # unrolled, so that all rows are on their way at once
-            listed = j < distinct
-            weight = tl.load(merged + row * J + j, mask=listed, other=0.0)
-            values = table + tl.load(numbers + row * J + j, mask=listed, other=0) * stride
-            total += weight * tl.load(values + at, mask=inside & listed, other=0.0).to(tl.float32)
-    else:
-        for j in range(distinct):
-            values = table + tl.load(numbers + row * J + j) * stride
-            total += tl.load(merged + row * J + j) * tl.load(values + at, mask=inside, other=0.0).to(tl.float32)
+    total = weight_1 * tl.load(row_1 + at, mask=inside & (distinct > 0), other=0.0).to(tl.float32)
+    if J > 1:
+        total += weight_2 * tl.load(row_2 + at, mask=inside & (distinct > 1), other=0.0).to(tl.float32)
+    if J > 2:
+        total += weight_3 * tl.load(row_3 + at, mask=inside & (distinct > 2), other=0.0).to(tl.float32)
+    if J > 3:
+        for j in range(3, distinct):
+            weight, row = _nth(table, stride, merged, numbers, distinct, j)
+            total += weight * tl.load(row + at, mask=inside, other=0.0).to(tl.float32)
     return total
 
 
@@ -130,13 +162,14 @@ def background(at, level, without_1, without_2, without_3, without_4, EXCLUDED: 
 
 
 @triton.jit
-def _widened(raw, bias, at, vocab_size, BIAS: tl.constexpr, PADDED: tl.constexpr):
+def _widened(raw, bias, at, end, vocab_size, BIAS: tl.constexpr, PADDED: tl.constexpr):
     """Logits as they were loaded, in single precision; columns of padding, which only make loads wide, do not count."""
     z = raw.to(tl.float32)
     if BIAS:
         z += tl.load(bias + at, mask=at < vocab_size, other=0.0).to(tl.float32)
-    if PADDED:
-        z = tl.where(at < vocab_size, z, -float("inf"))
+    if PADDED:  # noqa: SIM102 - this is known when compiled
+        if end > vocab_size:  # as in the last block
+            z = tl.where(at < vocab_size, z, -float("inf"))
     return z
 
 
@@ -144,6 +177,12 @@ def _widened(raw, bias, at, vocab_size, BIAS: tl.constexpr, PADDED: tl.constexpr
 def _below(z, base, lse, EXACT: tl.constexpr):
     """(z - base) log2(e) - lse. Half-precision logits are coarser than what the second rounding costs."""
     return (z - base) * LOG2_E - lse if EXACT else z * LOG2_E - (base * LOG2_E + lse)
+
+
+@triton.jit
+def _summed(values, BLOCK: tl.constexpr):
+    """Sums over neighbours, (BLOCK / TOGETHER,)."""
+    return tl.sum(tl.reshape(values, [BLOCK // TOGETHER, TOGETHER]), 1)
 
 
 @triton.jit
@@ -182,9 +221,9 @@ def rows(
             return
         scale = wanted
 
-    token, weight, filled = _slots(
+    token, weight, filled, written = _slots(
         ids, id_row, id_slot, weights, weight_row, weight_slot, list_ids, list_weights, list_index, list_share,
-        row, ignore_index, K, LISTS, LENGTH, SLOTS,
+        without_1, without_2, without_3, without_4, row, ignore_index, K, LISTS, LENGTH, EXCLUDED, SLOTS,
     )  # fmt: skip
     parts = tl.sum(filled.to(tl.int32), 0)
     c = tl.sum(weight, 0)
@@ -198,11 +237,13 @@ def rows(
     if J1 > 0:
         mass, used = _mass(masses_1, index_1, share_1, row, J1, S1, False)
         if J1 > 1:
+            merged_1, numbers_1 = merged_1 + row * J1, numbers_1 + row * J1
             distinct_1 = _merge(merged_1, numbers_1, index_1, share_1, row, J1, S1)
         c += mass
         parts += used
     if J2 > 0:
         mass, used = _mass(masses_2, index_2, share_2, row, J2, S2, False)
+        merged_2, numbers_2 = merged_2 + row * J2, numbers_2 + row * J2
         distinct_2 = _merge(merged_2, numbers_2, index_2, share_2, row, J2, S2)
         c += mass
         parts += used
@@ -222,9 +263,9 @@ def rows(
                 tl.store(gradient + at, tl.zeros([BLOCK], gradient.dtype.element_ty), mask=at < vocab_size)
         return
 
-    chosen = tl.load(logits + token, mask=filled, other=0.0).to(tl.float32)
+    chosen = tl.load(logits + token, mask=written, other=0.0).to(tl.float32)
     if BIAS:
-        chosen += tl.load(bias + token, mask=filled, other=0.0).to(tl.float32)
+        chosen += tl.load(bias + token, mask=written, other=0.0).to(tl.float32)
     named = False
     right = 0.0
     if LABELS:
@@ -238,39 +279,38 @@ def rows(
     # Logarithms are to base 2 from here on, and of z - base, base the greatest of the first block. Each thread sums its
     # own columns, so the loop has no barrier, and each block is loaded while the one before is worked on.
     raw = tl.load(logits + columns, mask=columns < limit, other=-float("inf"), eviction_policy="evict_last")
-    base = tl.max(_widened(raw, bias, columns, vocab_size, BIAS, PADDED), 0)
+    base = tl.max(_widened(raw, bias, columns, BLOCK, vocab_size, BIAS, PADDED), 0)
     base = tl.where(base == -float("inf"), 0.0, base)
-    sums = tl.zeros([BLOCK], tl.float32)
-    tops = tl.zeros([BLOCK], tl.float32)
-    moments = tl.zeros([BLOCK], tl.float32)
+    sums = tl.zeros([BLOCK // TOGETHER], tl.float32)
+    moments = tl.zeros([BLOCK // TOGETHER], tl.float32)
     for start in range(0, vocab_size, BLOCK):
         at = start + columns
-        z = _below(_widened(raw, bias, at, vocab_size, BIAS, PADDED), base, 0.0, EXACT)
+        z = _below(_widened(raw, bias, at, start + BLOCK, vocab_size, BIAS, PADDED), base, 0.0, EXACT)
         after = at + BLOCK
         raw = tl.load(logits + after, mask=after < limit, other=-float("inf"), eviction_policy="evict_last")
-        tops = tl.maximum(tops, z)
         grown = tl.exp2(z)
-        sums += grown
+        sums += _summed(grown, BLOCK)
         if ENTROPY:
-            moments += tl.where(grown > 0, grown * z, 0.0)
-    if tl.max(tops, 0) > FAR:  # then again, from the greatest of all
+            moments += _summed(tl.where(grown > 0, grown * z, 0.0), BLOCK)
+    total = tl.sum(sums, 0)
+    if total > FAR:  # then again, from the greatest of all
         tops = tl.zeros([BLOCK], tl.float32) + base
         for start in range(0, vocab_size, BLOCK):
             at = start + columns
             raw = tl.load(logits + at, mask=at < limit, other=-float("inf"))
-            tops = tl.maximum(tops, _widened(raw, bias, at, vocab_size, BIAS, PADDED))
+            tops = tl.maximum(tops, _widened(raw, bias, at, start + BLOCK, vocab_size, BIAS, PADDED))
         base = tl.max(tops, 0)
-        sums = tl.zeros([BLOCK], tl.float32)
-        moments = tl.zeros([BLOCK], tl.float32)
+        sums = tl.zeros([BLOCK // TOGETHER], tl.float32)
+        moments = tl.zeros([BLOCK // TOGETHER], tl.float32)
         for start in range(0, vocab_size, BLOCK):
             at = start + columns
             raw = tl.load(logits + at, mask=at < limit, other=-float("inf"))
-            z = _below(_widened(raw, bias, at, vocab_size, BIAS, PADDED), base, 0.0, EXACT)
+            z = _below(_widened(raw, bias, at, start + BLOCK, vocab_size, BIAS, PADDED), base, 0.0, EXACT)
             grown = tl.exp2(z)
-            sums += grown
+            sums += _summed(grown, BLOCK)
             if ENTROPY:
-                moments += tl.where(grown > 0, grown * z, 0.0)
-    total = tl.sum(sums, 0)
+                moments += _summed(tl.where(grown > 0, grown * z, 0.0), BLOCK)
+        total = tl.sum(sums, 0)
     lse = tl.log2(total)
     entropy = 0.0
     bonus = 0.0
@@ -284,8 +324,8 @@ def rows(
     mass = scale * c
     level *= scale
     if GRADIENT or (J0 + J1 + J2 > 0):
-        evens = tl.zeros([BLOCK], tl.float32)
-        dots = tl.zeros([BLOCK], tl.float32)
+        evens = tl.zeros([BLOCK // TOGETHER], tl.float32)
+        dots = tl.zeros([BLOCK // TOGETHER], tl.float32)
         blocks = tl.cdiv(vocab_size, BLOCK)
         at = (blocks - 1) * BLOCK + columns  # backwards: what was read last is nearest
         raw = tl.load(logits + at, mask=at < limit, other=-float("inf"), eviction_policy="evict_first")
@@ -296,28 +336,28 @@ def rows(
             row_1 = table_1 + tl.maximum(number_1, 0) * stride_1
             ahead = tl.load(row_1 + at, mask=at < limit_1, other=0.0)
         elif J1 > 1:
-            ahead = _mixture(table_1, stride_1, limit_1, merged_1, numbers_1, distinct_1, row, at, J1, BLOCK)
+            first_1 = _first(table_1, stride_1, merged_1, numbers_1, distinct_1)
+            ahead = _mixture(first_1, table_1, stride_1, limit_1, merged_1, numbers_1, distinct_1, at, J1)
         if J2 > 0:
-            ahead_2 = _mixture(table_2, stride_2, limit_2, merged_2, numbers_2, distinct_2, row, at, J2, BLOCK)
+            first_2 = _first(table_2, stride_2, merged_2, numbers_2, distinct_2)
+            ahead_2 = _mixture(first_2, table_2, stride_2, limit_2, merged_2, numbers_2, distinct_2, at, J2)
         for block in range(0, blocks):
-            at = (blocks - 1 - block) * BLOCK + columns
-            z = _below(_widened(raw, bias, at, vocab_size, BIAS, PADDED), base, lse, EXACT)
+            start = (blocks - 1 - block) * BLOCK
+            at = start + columns
+            z = _below(_widened(raw, bias, at, start + BLOCK, vocab_size, BIAS, PADDED), base, lse, EXACT)
             after = at - BLOCK
             raw = tl.load(logits + after, mask=after >= 0, other=0.0, eviction_policy="evict_first")
-            q = tl.zeros([BLOCK], tl.float32) + level
             if J0 > 0:
-                even = z
-                number = blocks - 1 - block
-                special = number == blocks - 1
+                special = start + BLOCK > vocab_size
                 if EXCLUDED > 0:
-                    special = special | (without_1 // BLOCK == number) | (without_2 // BLOCK == number)
+                    special = special | (without_1 // BLOCK == start // BLOCK) | (without_2 // BLOCK == start // BLOCK)
                 if EXCLUDED > 2:
-                    special = special | (without_3 // BLOCK == number) | (without_4 // BLOCK == number)
+                    special = special | (without_3 // BLOCK == start // BLOCK) | (without_4 // BLOCK == start // BLOCK)
                 if special:  # as few blocks are
                     ones = background(at, 1.0, without_1, without_2, without_3, without_4, EXCLUDED)
-                    ones = tl.where(at < vocab_size, ones, 0.0)
-                    even = tl.where(ones > 0, z, 0.0)
-                    q = level * ones
+                    even = _summed(tl.where((ones > 0) & (at < vocab_size), z, 0.0), BLOCK)
+                else:
+                    even = _summed(z, BLOCK)
                 evens += even
             if J1 + J2 > 0:
                 law = tl.zeros([BLOCK], tl.float32)
@@ -326,21 +366,20 @@ def rows(
                     ahead = tl.load(row_1 + after, mask=after >= 0, other=0.0)
                 elif J1 > 1:
                     law = scale * ahead
-                    ahead = _mixture(table_1, stride_1, limit_1, merged_1, numbers_1, distinct_1, row, after, J1, BLOCK)
+                    ahead = _mixture(first_1, table_1, stride_1, limit_1, merged_1, numbers_1, distinct_1, after, J1)
                 if J2 > 0:
                     law += scale * ahead_2
-                    ahead_2 = _mixture(
-                        table_2, stride_2, limit_2, merged_2, numbers_2, distinct_2, row, after, J2, BLOCK
-                    )  # fmt: skip
-                dots += law * tl.maximum(z, LOWEST)
-                q += law
+                    ahead_2 = _mixture(first_2, table_2, stride_2, limit_2, merged_2, numbers_2, distinct_2, after, J2)
+                dots += _summed(law * tl.maximum(z, LOWEST), BLOCK)
             if GRADIENT:
                 p = tl.exp2(z)
                 slope = mass * p
                 if ENTROPY:
                     slope += tl.where(p > 0, scale * bonus * LN_2 * p * (z + entropy), 0.0)
-                if J0 + J1 + J2 > 0:
-                    slope -= q
+                if J1 + J2 > 0:
+                    slope -= law
+                if J0 > 0:
+                    slope -= level  # also at tokens without: their slots mend it
                 tl.store(
                     gradient + at, slope.to(gradient.dtype.element_ty), mask=at < limit, eviction_policy="evict_first"
                 )  # fmt: skip
@@ -357,28 +396,28 @@ def rows(
             tl.store(state + count + row, base)
             tl.store(state + 2 * count + row, c)
             tl.store(state + 3 * count + row, LN_2 * entropy)
-    if GRADIENT and (K + LISTS > 0):
+    if GRADIENT and (K + LISTS + EXCLUDED > 0):
         # Every slot writes the whole gradient of its token, so that two slots of one token write the same.
         tl.debug_barrier()
         short = token.to(tl.int32)
         if DISTINCT:
-            q = scale * _joined(ids, id_row, id_slot, short, weight, filled, row, ignore_index, K, SLOTS)
+            q = scale * _joined(ids, id_row, id_slot, short, weight, written, row, ignore_index, K, SLOTS)
         else:
             same = (short[:, None] == short[None, :]) & filled[None, :]
             q = scale * tl.sum(tl.where(same, weight[None, :], 0.0), 1)
         if J0 > 0:
             q += background(short, level, without_1, without_2, without_3, without_4, EXCLUDED)
         if J1 == 1:
-            q += share * tl.load(row_1 + token, mask=filled, other=0.0).to(tl.float32)
+            q += share * tl.load(row_1 + token, mask=written, other=0.0).to(tl.float32)
         elif J1 > 1:
-            q += scale * _mixture(table_1, stride_1, limit_1, merged_1, numbers_1, distinct_1, row, token, J1, SLOTS)
+            q += scale * _mixture(first_1, table_1, stride_1, limit_1, merged_1, numbers_1, distinct_1, token, J1)
         if J2 > 0:
-            q += scale * _mixture(table_2, stride_2, limit_2, merged_2, numbers_2, distinct_2, row, token, J2, SLOTS)
+            q += scale * _mixture(first_2, table_2, stride_2, limit_2, merged_2, numbers_2, distinct_2, token, J2)
         p = tl.exp2(far)
         slope = mass * p - q
         if ENTROPY:
             slope += tl.where(p > 0, scale * bonus * LN_2 * p * (far + entropy), 0.0)
-        tl.store(gradient + token, slope.to(gradient.dtype.element_ty), mask=filled)
+        tl.store(gradient + token, slope.to(gradient.dtype.element_ty), mask=written)
 
 
 @triton.jit

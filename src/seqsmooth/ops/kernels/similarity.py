@@ -31,13 +31,21 @@ def _law(cosine, of, at, offset, counts, steepness, beta, vocab_size, FREQUENCY:
 
 
 @triton.jit
-def _only(q, token, weight, at, first, TOKENS: tl.constexpr):
-    """Add weights of tokens where they are among some columns, which few are."""
-    short = token.to(tl.int32)
-    near = (short >= first) & (short < first + TOKENS) & (weight != 0)
-    if tl.sum(near.to(tl.int32), 0) > 0:
-        q += tl.where(short[:, None] == at[None, :], weight[:, None], 0.0)
-    return q
+def _with(q, token, weight, at):
+    """Add weights of tokens where they are among some columns."""
+    return q + tl.where(token.to(tl.int32)[:, None] == at[None, :], weight[:, None], 0.0)
+
+
+@triton.jit
+def marked(
+    ids, id_row, id_slot, marks, count, across, ignore_index,  # (N, K), and (N / ROWS, V / TOKENS) that are 0
+    K: tl.constexpr, ROWS: tl.constexpr, TOKENS: tl.constexpr, BLOCK: tl.constexpr,
+):  # fmt: skip
+    """Mark the tiles that have slots: a look at a mark costs less than all threads agreeing on what they have."""
+    at = tl.program_id(0).to(tl.int64) * BLOCK + tl.arange(0, BLOCK)
+    row = at // K
+    token = tl.load(ids + row * id_row + at % K * id_slot, mask=row < count, other=ignore_index)
+    tl.store(marks + row // ROWS * across + token // TOKENS, 1, mask=(row < count) & (token != ignore_index))
 
 
 @triton.jit
@@ -45,7 +53,7 @@ def tiles(
     logits, stride, gradient, gradient_stride, bias, limit, vocab_size,
     state, partial, count,  # (4, N) as in `rows`; (PARTS, N): inner products of log-probabilities with the law
     bonuses, bonus_stride, items, factor, upstream, upstream_stride,  # as in `rows`
-    ids, id_row, id_slot, weights, weight_row, weight_slot, ignore_index,  # (N, K)
+    ids, id_row, id_slot, weights, weight_row, weight_slot, ignore_index, marks,  # (N, K), and of `marked`
     table, table_stride, table_index, table_share,  # (G, V), (N, J2) twice
     index_0, share_0, uniform_size, without_1, without_2, without_3, without_4,  # (N, J0) twice, a background
     units, known, whole, offsets, counts, inverse_tau, beta,  # (V, D), (V,), (V / TOKENS,), (V,) twice
@@ -93,13 +101,9 @@ def tiles(
         held = _vectors(units, dimension, 0, of, WIDE)
         if NARROW > 0:
             held_too = _vectors(units, dimension, WIDE, of, NARROW)
-    if K == 1:
-        token = tl.load(ids + row * id_row, mask=live, other=ignore_index)
-        weight = tl.load(weights + row * weight_row, mask=live & (token != ignore_index), other=0.0).to(tl.float32)
-        weight *= scale
 
     # All of q is scaled as the gradient is; logarithms are to base 2.
-    dots = tl.zeros([ROWS, TOKENS], tl.float32)
+    dots = tl.zeros([ROWS], tl.float32)
     for block in range(part, tl.cdiv(vocab_size, TOKENS), PARTS):
         first = block * TOKENS
         at = first + tl.arange(0, TOKENS)
@@ -108,6 +112,7 @@ def tiles(
         place = row[:, None] * stride + at[None, :]
         raw = tl.load(logits + place, mask=live[:, None] & (at < limit)[None, :], other=0.0)
         plain = tl.load(whole + first // 64) != 0
+        slotted = tl.load(marks + tl.program_id(0) * tl.cdiv(vocab_size, TOKENS) + block) != 0
         them = tl.minimum(at, vocab_size - 1).to(tl.int64)
         if HELD:
             cosine = tl.dot(held, tl.trans(_vectors(units, dimension, 0, them, WIDE)))
@@ -141,23 +146,21 @@ def tiles(
             z = tl.where(inside[None, :], z, 0.0)
         if HELD:
             if any_kept:
-                q = _only(q, of, kept, at, first, TOKENS)
+                q = _with(q, of, kept, at)
         else:
             for j in range(J):
                 of = tl.load(index + row * J + j, mask=live, other=-1)
                 given = scale * tl.load(share + row * J + j, mask=of >= 0, other=0.0).to(tl.float32)
                 lost = tl.where(tl.load(known + tl.maximum(of, 0)) != 0, 0.0, given)
-                q = _only(q, of, lost, at, first, TOKENS)
-        dots += q * tl.maximum(z, LOWEST)
+                q = _with(q, of, lost, at)
+        dots += tl.sum(q * tl.maximum(z, LOWEST), 1)
         if GRADIENT:
-            if K == 1:
-                q = _only(q, token, weight, at, first, TOKENS)
-            else:
+            if slotted:  # as few tiles are
                 for k in range(K):
                     token = tl.load(ids + row * id_row + k * id_slot, mask=live, other=ignore_index)
                     filled = live & (token != ignore_index)
                     weight = tl.load(weights + row * weight_row + k * weight_slot, mask=filled, other=0.0)
-                    q = _only(q, token, scale * weight.to(tl.float32), at, first, TOKENS)
+                    q = _with(q, token, scale * weight.to(tl.float32), at)
             if J2 > 0:
                 for j in range(J2):
                     number = tl.load(table_index + row * J2 + j, mask=live, other=-1)
@@ -180,6 +183,5 @@ def tiles(
             mask = written[:, None] & (at < limit)[None, :]
             tl.store(gradient + place, slope.to(gradient.dtype.element_ty), mask=mask)
     if not AGAIN:
-        dot = tl.sum(dots, 1)
-        dot = tl.where(dot < LOWEST * 1e-20, -float("inf"), dot / (expected * LOG2_E))
+        dot = tl.where(dots < LOWEST * 1e-20, -float("inf"), dots / (expected * LOG2_E))
         tl.store(partial + part * count + row, dot, mask=there)

@@ -64,7 +64,7 @@ def fits(target: SoftTarget) -> bool:
         simple = parts.sparse is None and len(parts.dense) <= 1 and slots <= MOST_SLOTS_OF_TILES
         return simple and table.units.dtype == torch.float32 and table.tau >= 0.01
     if parts.sparse is not None:
-        most = MOST_LISTED if _distinct(target, parts.sparse) else MOST_SLOTS
+        most = MOST_LISTED if _distinct(target, parts) else MOST_SLOTS
         return slots + parts.sparse.index.shape[-1] * _listed(parts.sparse).ids.shape[1] <= most
     return slots <= MOST_SLOTS
 
@@ -288,7 +288,7 @@ def _launch(
         index_l, share_l = parts.sparse.index.contiguous(), parts.sparse.weights.contiguous()
     background = _background_arguments(parts.uniform)
     law = parts.law
-    limit = _limit(logits)
+    limit = vocab_size if job.inplace else _limit(logits)  # columns beyond a view are another's, and not written
     if gradient is not None and gradient is not logits:
         limit = min(limit, _limit(gradient))
     into = logits if gradient is None else gradient
@@ -306,6 +306,8 @@ def _launch(
         "EXACT": logits.dtype == torch.float32,
     }
     by_rows = gradient is not None and law is None
+    width = power_of_2(slots + lists * length + background[-1], 16)
+    tiling = _tiling(vocab_size, parts, job, logits, width, gradient=by_rows)
     j0, s0 = _sizes(parts.uniform)
     j1, s1 = _sizes(*parts.dense[:1])
     j2, s2 = _sizes(*parts.dense[1:])
@@ -321,11 +323,11 @@ def _launch(
         *background[:-1],
         *((None, None) if law is None else (law.index.contiguous(), law.weights.contiguous())),
         job.ignore_index,
-        LISTS=lists, LENGTH=length, DISTINCT=_distinct(target, parts.sparse),
-        SLOTS=power_of_2(slots + lists * length, 16),
+        LISTS=lists, LENGTH=length, DISTINCT=_distinct(target, parts),
+        SLOTS=width,
         J0=j0, S0=s0, J1=j1, S1=s1, J2=j2, S2=s2, J3=j3, S3=s3,
         LABELS=labels is not None, GRADIENT=by_rows, PADDED=limit > vocab_size,
-        AGAIN=upstream is not None and law is None, **same, **_tiling(vocab_size, parts, by_rows),
+        AGAIN=upstream is not None and law is None, **same, **tiling,
     )  # fmt: skip
     if law is not None:
         _add_law(law, parts, logits, gradient, bias, job, state, smoothed, sent, sent_stride, limit, background, same)
@@ -358,6 +360,13 @@ def _add_law(
     groups = blocks(count, TILES["ROWS"])
     share = min(blocks(vocab_size, TILES["TOKENS"]), max(1, 1056 // groups))
     partial = torch.empty(share, count, dtype=torch.float32, device=logits.device)
+    across, slots = blocks(vocab_size, TILES["TOKENS"]), target.ids.shape[1]
+    marks = torch.zeros(groups, across, dtype=torch.int8, device=logits.device)
+    if slots:
+        similarity_kernels.marked[(blocks(count * slots, 256),)](
+            target.ids, *target.ids.stride(), marks, count, across, job.ignore_index,
+            K=slots, ROWS=TILES["ROWS"], TOKENS=TILES["TOKENS"], BLOCK=256,
+        )  # fmt: skip
     into = logits if gradient is None else gradient
     dense = parts.dense[0] if parts.dense else None
     values = None if dense is None else _dense(dense, vocab_size).values
@@ -368,7 +377,7 @@ def _add_law(
         job.entropy_weights, 0 if job.entropy_weights is None else job.entropy_weights.stride(0),
         job.items, job.factor, upstream, upstream_stride,
         target.ids, target.ids.stride(0), target.ids.stride(1),
-        target.weights, target.weights.stride(0), target.weights.stride(1), job.ignore_index,
+        target.weights, target.weights.stride(0), target.weights.stride(1), job.ignore_index, marks,
         values, 0 if values is None else values.stride(0),
         *((None, None) if dense is None else (dense.index.contiguous(), dense.weights.contiguous())),
         *background[:-1],
@@ -421,10 +430,12 @@ def _listed(row: Rows) -> SparseTable:
     return row.table
 
 
-def _distinct(target: SoftTarget, row: Rows | None) -> bool:
+def _distinct(target: SoftTarget, parts: _Parts) -> bool:
     """Whether only the slots of the target itself can be of one token with others."""
-    few = row is not None and row.index.shape[-1] == 1 and target.ids.shape[-1] <= FEW
-    return few and row is not None and _listed(row).distinct
+    row, uniform = parts.sparse, parts.uniform
+    if row is None or row.index.shape[-1] > 1 or target.ids.shape[-1] > FEW or not _listed(row).distinct:
+        return False
+    return uniform is None or _background_arguments(uniform)[-1] == 0  # tokens left out have slots of their own
 
 
 def _dense(row: Rows, vocab_size: int) -> DenseTable:
@@ -474,16 +485,21 @@ def _limit(values: Tensor) -> int:
     return limit if inside else columns
 
 
-def _tiling(vocab_size: int, parts: _Parts, gradient: bool) -> dict[str, int]:
+def _tiling(vocab_size: int, parts: _Parts, job: Job, logits: Tensor, slots: int, *, gradient: bool) -> dict[str, int]:
     """Blocks of columns, and threads, as measured on an H200.
 
     Long rows are few at once, so that the cache holds them; short ones all at once, if their registers allow it.
     """
+    several = any(row.index.shape[1] > 1 for row in parts.dense)
     if vocab_size > 65536 and gradient:
-        return {"BLOCK": 8192 if parts.uniform else 16384, "num_warps": 16}
-    if vocab_size > 24576 and gradient and not parts.dense:
-        return {"BLOCK": 4096, "num_warps": 4}
-    chosen = {"BLOCK": min(1024, power_of_2(vocab_size, 16)), "num_warps": 4}
-    if any(row.index.shape[1] > 1 for row in parts.dense) and torch.version.hip is None:
-        chosen["maxnreg"] = 72
-    return chosen
+        if parts.dense or job.entropy_weights is not None or logits.dtype == torch.float32:
+            return {"BLOCK": 16384, "num_warps": 16}
+        return {"BLOCK": 16384 if parts.uniform else 32768, "num_warps": 32}
+    if vocab_size > 24576 and gradient:
+        if parts.dense:
+            return {"BLOCK": 2048, "num_warps": 4 if several else 8}
+        if parts.uniform:
+            return {"BLOCK": 4096, "num_warps": 8}
+        return {"BLOCK": 8192, "num_warps": 8 if slots <= 16 else 4}
+    most = 1024 if parts.dense and not several else 2048
+    return {"BLOCK": min(most, power_of_2(vocab_size, 16)), "num_warps": 4}
