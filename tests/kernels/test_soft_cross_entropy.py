@@ -139,7 +139,7 @@ def test_odd_sizes(kernels: torch.device, kind: str, vocab_size: int) -> None:
 
 @pytest.mark.parametrize("kind", ["labels", "everything", "law"])
 def test_several_blocks(kernels: torch.device, kind: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(soft_cross_entropy, "_tiling", lambda *_, **__: {"BLOCK": 32, "num_warps": 1})
+    monkeypatch.setattr(soft_cross_entropy, "_tiling", lambda *_, **__: (32, 1))
     torch.manual_seed(0)
     job = some_job(kind, 4, 150, kernels, entropy=True, reduced=False)
     agree(job, 4 * torch.randn(4, 150, device=kernels), torch.ones(4, device=kernels))
@@ -183,7 +183,7 @@ def rounded(job: Job) -> Job:
     "shape", ["large", "shifted", "steep", "late-peak", "one-token", "minus-infinity", "nothing-but-minus-infinity"]
 )
 def test_extreme_logits(kernels: torch.device, kind: str, shape: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(soft_cross_entropy, "_tiling", lambda *_, **__: {"BLOCK": 32, "num_warps": 1})
+    monkeypatch.setattr(soft_cross_entropy, "_tiling", lambda *_, **__: (32, 1))
     torch.manual_seed(2)
     logits = torch.randn(6, 100, device=kernels)
     if shape == "large":

@@ -36,6 +36,11 @@ class Uniform(TokenLaw):
         law.excluded = unsmoothed
         return law
 
+    @property
+    def keeps_empty(self) -> bool:
+        """An empty slot or row has an empty row of S."""
+        return True
+
     def spread(self, target: SoftTarget, *, vocab_size: int | None, generator: Generator | None) -> SoftTarget:
         """A row of S for each slot, and for each row of another table; all rows of S are the same."""
         checks.must(vocab_size is not None, "vocab_size", VOCAB_SIZE_RULE, None)

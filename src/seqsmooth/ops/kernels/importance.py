@@ -37,6 +37,7 @@ def importance(
         batch, steps, number, high, scale - high, alpha,
         LITERAL=log_prob is not None, BATCHWISE=batchwise, ITEMS=items, TALL=tall, WIDE=wide,
         REPEAT=min(triton.next_power_of_2(steps), max(1, ELEMENTS // tall)),
+        num_warps=4 if items * tall >= 1024 else 1,
     )  # fmt: skip
     return weights, ess
 

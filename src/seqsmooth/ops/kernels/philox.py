@@ -9,7 +9,7 @@ from torch import Tensor
 
 from seqsmooth.ops.kernels.sizes import blocks
 
-BLOCK = 512
+BLOCK = 1024
 
 
 def uniforms(

@@ -130,19 +130,27 @@ def _first(table, stride, merged, numbers, distinct):
 
 
 @triton.jit
-def _mixture(first, table, stride, limit, merged, numbers, distinct, at, J: tl.constexpr):
-    """The weighted sum of the listed rows of a table at some columns, 0 before the first and after the last."""
-    weight_1, row_1, weight_2, row_2, weight_3, row_3 = first
+def _values(first, limit, distinct, at):
+    """What these three rows have at some columns, 0 before the first and after the last."""
+    _, row_1, _, row_2, _, row_3 = first
     inside = (at >= 0) & (at < limit)
-    total = weight_1 * tl.load(row_1 + at, mask=inside & (distinct > 0), other=0.0).to(tl.float32)
-    if J > 1:
-        total += weight_2 * tl.load(row_2 + at, mask=inside & (distinct > 1), other=0.0).to(tl.float32)
+    one = tl.load(row_1 + at, mask=inside & (distinct > 0), other=0.0)
+    two = tl.load(row_2 + at, mask=inside & (distinct > 1), other=0.0)
+    three = tl.load(row_3 + at, mask=inside & (distinct > 2), other=0.0)
+    return one, two, three
+
+
+@triton.jit
+def _mixture(first, one, two, three, table, stride, limit, merged, numbers, distinct, at, J: tl.constexpr):
+    """The weighted sum of all listed rows of a table at some columns, of which the first three are loaded."""
+    weight_1, _, weight_2, _, weight_3, _ = first
+    total = weight_1 * one.to(tl.float32) + weight_2 * two.to(tl.float32)
     if J > 2:
-        total += weight_3 * tl.load(row_3 + at, mask=inside & (distinct > 2), other=0.0).to(tl.float32)
+        total += weight_3 * three.to(tl.float32)
     if J > 3:
         for j in range(3, distinct):
             weight, row = _nth(table, stride, merged, numbers, distinct, j)
-            total += weight * tl.load(row + at, mask=inside, other=0.0).to(tl.float32)
+            total += weight * tl.load(row + at, mask=(at >= 0) & (at < limit), other=0.0).to(tl.float32)
     return total
 
 
@@ -337,10 +345,10 @@ def rows(
             ahead = tl.load(row_1 + at, mask=at < limit_1, other=0.0)
         elif J1 > 1:
             first_1 = _first(table_1, stride_1, merged_1, numbers_1, distinct_1)
-            ahead = _mixture(first_1, table_1, stride_1, limit_1, merged_1, numbers_1, distinct_1, at, J1)
+            one_1, two_1, three_1 = _values(first_1, limit_1, distinct_1, at)
         if J2 > 0:
             first_2 = _first(table_2, stride_2, merged_2, numbers_2, distinct_2)
-            ahead_2 = _mixture(first_2, table_2, stride_2, limit_2, merged_2, numbers_2, distinct_2, at, J2)
+            one_2, two_2, three_2 = _values(first_2, limit_2, distinct_2, at)
         for block in range(0, blocks):
             start = (blocks - 1 - block) * BLOCK
             at = start + columns
@@ -365,11 +373,17 @@ def rows(
                     law = share * ahead.to(tl.float32)
                     ahead = tl.load(row_1 + after, mask=after >= 0, other=0.0)
                 elif J1 > 1:
-                    law = scale * ahead
-                    ahead = _mixture(first_1, table_1, stride_1, limit_1, merged_1, numbers_1, distinct_1, after, J1)
+                    law = scale * _mixture(
+                        first_1, one_1, two_1, three_1,
+                        table_1, stride_1, limit_1, merged_1, numbers_1, distinct_1, at, J1,
+                    )  # fmt: skip
+                    one_1, two_1, three_1 = _values(first_1, limit_1, distinct_1, after)
                 if J2 > 0:
-                    law += scale * ahead_2
-                    ahead_2 = _mixture(first_2, table_2, stride_2, limit_2, merged_2, numbers_2, distinct_2, after, J2)
+                    law += scale * _mixture(
+                        first_2, one_2, two_2, three_2,
+                        table_2, stride_2, limit_2, merged_2, numbers_2, distinct_2, at, J2,
+                    )  # fmt: skip
+                    one_2, two_2, three_2 = _values(first_2, limit_2, distinct_2, after)
                 dots += _summed(law * tl.maximum(z, LOWEST), BLOCK)
             if GRADIENT:
                 p = tl.exp2(z)
@@ -410,9 +424,15 @@ def rows(
         if J1 == 1:
             q += share * tl.load(row_1 + token, mask=written, other=0.0).to(tl.float32)
         elif J1 > 1:
-            q += scale * _mixture(first_1, table_1, stride_1, limit_1, merged_1, numbers_1, distinct_1, token, J1)
+            one, two, three = _values(first_1, limit_1, distinct_1, token)
+            q += scale * _mixture(
+                first_1, one, two, three, table_1, stride_1, limit_1, merged_1, numbers_1, distinct_1, token, J1
+            )  # fmt: skip
         if J2 > 0:
-            q += scale * _mixture(first_2, table_2, stride_2, limit_2, merged_2, numbers_2, distinct_2, token, J2)
+            one, two, three = _values(first_2, limit_2, distinct_2, token)
+            q += scale * _mixture(
+                first_2, one, two, three, table_2, stride_2, limit_2, merged_2, numbers_2, distinct_2, token, J2
+            )  # fmt: skip
         p = tl.exp2(far)
         slope = mass * p - q
         if ENTROPY:

@@ -12,6 +12,7 @@ from seqsmooth.ops import checks
 from seqsmooth.ops.cross_entropy import Job, plain_losses
 from seqsmooth.ops.kernels import rows as row_kernels
 from seqsmooth.ops.kernels import similarity as similarity_kernels
+from seqsmooth.ops.kernels.launching import launch
 from seqsmooth.ops.kernels.sizes import blocks, power_of_2
 from seqsmooth.ops.similarity import BLOCK, SimilarityTable, two_powers
 from seqsmooth.ops.soft_target import Rows, SoftTarget
@@ -307,12 +308,12 @@ def _launch(
     }
     by_rows = gradient is not None and law is None
     width = power_of_2(slots + lists * length + background[-1], 16)
-    tiling = _tiling(vocab_size, parts, job, logits, width, gradient=by_rows)
+    block, warps = _tiling(vocab_size, parts, job, logits, width, gradient=by_rows)
     j0, s0 = _sizes(parts.uniform)
     j1, s1 = _sizes(*parts.dense[:1])
     j2, s2 = _sizes(*parts.dense[1:])
     j3, s3 = _sizes(law)
-    row_kernels.rows[(count,)](
+    given = (
         logits, logits.stride(0), into, into.stride(0), bias, limit, vocab_size,
         smoothed, nll, state, count,
         None if labels is None else labels.contiguous(), bonuses, bonus_stride,
@@ -323,12 +324,14 @@ def _launch(
         *background[:-1],
         *((None, None) if law is None else (law.index.contiguous(), law.weights.contiguous())),
         job.ignore_index,
-        LISTS=lists, LENGTH=length, DISTINCT=_distinct(target, parts),
-        SLOTS=width,
-        J0=j0, S0=s0, J1=j1, S1=s1, J2=j2, S2=s2, J3=j3, S3=s3,
-        LABELS=labels is not None, GRADIENT=by_rows, PADDED=limit > vocab_size,
-        AGAIN=upstream is not None and law is None, **same, **tiling,
     )  # fmt: skip
+    constants = same | {
+        "LISTS": lists, "LENGTH": length, "DISTINCT": _distinct(target, parts), "SLOTS": width,
+        "J0": j0, "S0": s0, "J1": j1, "S1": s1, "J2": j2, "S2": s2, "J3": j3, "S3": s3,
+        "LABELS": labels is not None, "GRADIENT": by_rows, "PADDED": limit > vocab_size,
+        "AGAIN": upstream is not None and law is None, "BLOCK": block,
+    }  # fmt: skip
+    launch(row_kernels.rows, (count,), given, constants, num_warps=warps)
     if law is not None:
         _add_law(law, parts, logits, gradient, bias, job, state, smoothed, sent, sent_stride, limit, background, same)
     return state
@@ -485,21 +488,22 @@ def _limit(values: Tensor) -> int:
     return limit if inside else columns
 
 
-def _tiling(vocab_size: int, parts: _Parts, job: Job, logits: Tensor, slots: int, *, gradient: bool) -> dict[str, int]:
-    """Blocks of columns, and threads, as measured on an H200.
+def _tiling(vocab_size: int, parts: _Parts, job: Job, logits: Tensor, slots: int, *, gradient: bool) -> tuple[int, int]:
+    """Columns of a block, and warps, as measured on an H200.
 
     Long rows are few at once, so that the cache holds them; short ones all at once, if their registers allow it.
     """
     several = any(row.index.shape[1] > 1 for row in parts.dense)
     if vocab_size > 65536 and gradient:
         if parts.dense or job.entropy_weights is not None or logits.dtype == torch.float32:
-            return {"BLOCK": 16384, "num_warps": 16}
-        return {"BLOCK": 16384 if parts.uniform else 32768, "num_warps": 32}
+            return 16384, 16
+        return 16384 if parts.uniform else 32768, 32
     if vocab_size > 24576 and gradient:
         if parts.dense:
-            return {"BLOCK": 2048, "num_warps": 4 if several else 8}
+            return 2048, 4 if several else 8
         if parts.uniform:
-            return {"BLOCK": 4096, "num_warps": 8}
-        return {"BLOCK": 8192, "num_warps": 8 if slots <= 16 else 4}
-    most = 1024 if parts.dense and not several else 2048
-    return {"BLOCK": min(most, power_of_2(vocab_size, 16)), "num_warps": 4}
+            return 4096, 8
+        return 8192, 8 if slots <= 16 else 4
+    if vocab_size < 1024 or (parts.uniform and vocab_size < 16384) or (parts.dense and not several):
+        return 1024, 4
+    return 2048, 4

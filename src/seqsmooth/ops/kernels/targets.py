@@ -19,6 +19,7 @@ import triton
 import triton.language as tl
 from torch import Tensor
 
+from seqsmooth.ops.kernels.launching import launch
 from seqsmooth.ops.kernels.sizes import blocks, power_of_2
 from seqsmooth.ops.positions import Positions, Reading, Source
 
@@ -45,17 +46,12 @@ class Sites:
     undrawn: tuple[int, ...]
     places: Tensor | None = None  # (V,) int32, where each token is in the only list, -1 for nowhere
 
-    def arguments(self) -> dict[str, object]:
-        """What both kernels take."""
+    def arguments(self) -> tuple[tuple[object, ...], dict[str, object]]:
+        """What both kernels take, and the constants among it."""
         groups, longest = (1, 0) if self.ids is None else self.ids.shape
-        return {
-            "pool": self.ids,
-            "sizes": self.sizes,
-            "places": self.places,
-            "pool_stride": longest,
-            "drawn": self.vocab_size - len(self.undrawn),
-            "vocab_size": self.vocab_size,
-            **{f"law_{number}": _bits(value) for number, value in enumerate(self._law())},
+        drawn = self.vocab_size - len(self.undrawn)
+        given = (self.ids, self.sizes, self.places, longest, drawn, self.vocab_size, *map(_bits, self._law()))
+        return given, {
             **_numbered("FROZEN", self.frozen, 4),
             **_numbered("UNDRAWN", self.undrawn, 4),
             "RATE": self.rate is not None,
@@ -89,14 +85,9 @@ class Sampled:
 def truth(source: Source) -> Reading:
     """All mass on the ground truth."""
     out, grid = _allocate(source, 1, math.inf), _blocks(source)
-    target_kernel[grid](
-        **out.arguments(source),
-        **_nowhere(),
-        background=None,
-        index=None,
-        alpha=0.0,
-        SMOOTHED=False,
-        BLOCK=128,
+    (given, constants), (nowhere, never) = out.arguments(source), _nowhere()
+    launch(
+        target_kernel, grid, (*given, *nowhere, None, None, 0.0), constants | never | {"SMOOTHED": False, "BLOCK": 128}
     )
     return out.reading()
 
@@ -105,14 +96,12 @@ def expectation(source: Source, sites: Sites, alpha: float) -> tuple[Reading, Te
     """The closed form: the mass on the truth, the number of each position's pool (B, T), and the mass on that."""
     out, grid = _allocate(source, 1, math.inf), _blocks(source)
     index, background = torch.empty_like(out.labels), torch.empty_like(out.labels, dtype=torch.float32)
-    target_kernel[grid](
-        **out.arguments(source),
-        **sites.arguments(),
-        background=background,
-        index=index,
-        alpha=alpha,
-        SMOOTHED=True,
-        BLOCK=128,
+    (given, constants), (places, more) = out.arguments(source), sites.arguments()
+    launch(
+        target_kernel,
+        grid,
+        (*given, *places, background, index, alpha),
+        constants | more | {"SMOOTHED": True, "BLOCK": 128},
     )
     return out.reading(), index, background
 
@@ -133,19 +122,13 @@ def samples(
     log_prob = torch.empty(batch, number, dtype=torch.float64, device=points.device) if probable else None
     wide = power_of_2(steps)
     tall = min(power_of_2(number), max(1, 512 // wide))
-    sample_kernel[batch + 1, blocks(number, tall)](
-        **out.arguments(source),
-        **sites.arguments(),
-        points=points,
-        samples=tokens,
-        sample_mask=mask.view(torch.uint8),
-        log_prob=log_prob,
-        number=number,
-        truth_weight=1 - alpha,
-        sample_weight=alpha / number,
-        PROBABLE=probable,
-        WIDE=wide,
-        TALL=tall,
+    (given, constants), (places, more) = out.arguments(source), sites.arguments()
+    weights = (1 - alpha, alpha / number)
+    launch(
+        sample_kernel,
+        (batch + 1, blocks(number, tall)),
+        (*given, *places, points, tokens, mask.view(torch.uint8), log_prob, number, *weights),
+        constants | more | {"PROBABLE": probable, "WIDE": wide, "TALL": tall},
         num_warps=4 if wide * tall <= 1024 else 8,
     )
     return Sampled(out.reading(), tokens, mask, log_prob)
@@ -166,31 +149,14 @@ class _Outputs:
     ess: Tensor  # ()
     value: float
 
-    def arguments(self, source: Source) -> dict[str, object]:
-        """What both kernels take."""
+    def arguments(self, source: Source) -> tuple[tuple[object, ...], dict[str, object]]:
+        """What both kernels take, and the constants among it."""
         targets, ignored = source.targets, source.ignored
         assert len(ignored) <= 2
-        return {
-            "targets": targets,
-            "stride_item": targets.stride(0),
-            "stride_step": targets.stride(1),
-            "batch": targets.shape[0],
-            "steps": targets.shape[1],
-            "tokens": self.tokens,
-            "inputs": self.inputs,
-            "mask": self.mask.view(torch.uint8),
-            "labels": self.labels,
-            "count": self.count,
-            "slots": self.ids,
-            "weights": self.weights,
-            "whole": self.whole,
-            "ess": self.ess,
-            "ess_value": self.value,
-            **_numbered("IGNORED", ignored, 2),
-            "FILLER": source.filler,
-            "BOS": source.bos,
-            **_tile(*targets.shape),
-        }
+        written = (self.tokens, self.inputs, self.mask.view(torch.uint8), self.labels, self.count, self.ids)
+        given = (targets, *targets.stride(), *targets.shape, *written, self.weights, self.whole, self.ess, self.value)
+        constants: dict[str, object] = {"FILLER": source.filler, "BOS": source.bos}
+        return given, constants | _numbered("IGNORED", ignored, 2) | _tile(*targets.shape)
 
     def reading(self) -> Reading:
         """The same with its names."""
@@ -226,7 +192,7 @@ def _blocks(source: Source) -> tuple[int]:
     return (blocks(source.targets.numel(), 128) + 1,)
 
 
-def _tile(batch: int, steps: int) -> dict[str, int]:
+def _tile(batch: int, steps: int) -> dict[str, object]:
     """How much of the targets is counted at once."""
     long = min(power_of_2(steps), 4096)
     return {"MANY": min(power_of_2(batch), 4096 // long), "LONG": long}
@@ -239,13 +205,13 @@ def _bits(value: float) -> int:
 
 
 @cache
-def _nowhere() -> dict[str, object]:
+def _nowhere() -> tuple[tuple[object, ...], dict[str, object]]:
     """No place may change."""
     return Sites((), None, 0.0, None, None, 0, ()).arguments()
 
 
 @cache
-def _numbered(name: str, ids: tuple[int, ...], most: int) -> dict[str, int]:
+def _numbered(name: str, ids: tuple[int, ...], most: int) -> dict[str, object]:
     padded = (*ids, *[NOWHERE] * most)[:most]
     return {f"{name}_{number}": token for number, token in enumerate(padded)}
 
