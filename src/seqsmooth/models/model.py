@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import inspect
 from abc import abstractmethod
 from collections.abc import Sequence
-from typing import Generic, TypeVar
+from typing import Any, ClassVar, Generic, Self, TypeVar
 
 import torch
 from torch import Tensor, nn
@@ -17,6 +18,10 @@ State = TypeVar("State", bound=tuple[Tensor, ...])
 """What is known of the tokens so far: likewise."""
 
 
+STARTS = ("vectors", "source_vectors")
+"""Arguments that are tensors: where embeddings start from."""
+
+
 class Model(nn.Module, Generic[Memory, State]):
     """A sequence generator: inputs to memory, memory and tokens to hidden states, hidden states to logits by `head`.
 
@@ -26,6 +31,25 @@ class Model(nn.Module, Generic[Memory, State]):
     """
 
     head: nn.Linear
+    kind: ClassVar[str]
+    """The name that `seqsmooth.models.build` knows it by."""
+    _arguments: dict[str, Any]
+
+    def __new__(cls, *given: Any, **named: Any) -> Self:
+        """Note the arguments, for `config`; a copy of a model comes here without any, and with the notes of its own."""
+        model = super().__new__(cls)
+        bound = inspect.signature(cls).bind_partial(*given, **named)
+        bound.apply_defaults()
+        object.__setattr__(model, "_arguments", bound.arguments)
+        return model
+
+    def config(self) -> dict[str, Any]:
+        """What `seqsmooth.models.build(**config)` makes such a model from: plain values, as JSON and YAML hold them.
+
+        The vectors that it started from are left out: whoever rebuilds a model has better weights to load.
+        """
+        plain = {name: value for name, value in self._arguments.items() if name not in STARTS}
+        return {"kind": self.kind, **plain}
 
     @abstractmethod
     def encode(self, *inputs: Tensor) -> Memory:
@@ -82,12 +106,19 @@ def repeat(memory: Memory, times: int) -> Memory:
     return type(memory)(*parts) if hasattr(memory, "_fields") else type(memory)(parts)
 
 
-def embedding(vocab_size: int, size: int, vectors: Tensor | None) -> nn.Embedding:
-    """An embedding, uniform in (-0.1, 0.1) as the authors', or one that starts from given vectors (V, E)."""
-    table = nn.Embedding(vocab_size, size)
+def embedding(
+    vocab_size: int,
+    size: int,
+    vectors: Tensor | None,  # (V, E)
+    *,
+    source: bool = False,
+) -> nn.Embedding:
+    """An embedding, uniform in (-0.1, 0.1) as the authors', or one that starts from given vectors."""
+    checks.at_least("source_size" if source else "vocab_size", vocab_size, 1)
+    table = nn.Embedding(vocab_size, checks.at_least("embedding_size", size, 1))
     nn.init.uniform_(table.weight, -0.1, 0.1)
     if vectors is not None:
-        checks.shape("vectors", vectors, vocab_size, size, letters="(V, E)")
+        checks.shape("source_vectors" if source else "vectors", vectors, vocab_size, size, letters="(V, E)")
         with torch.no_grad():
             table.weight.copy_(vectors)
     return table
