@@ -8,7 +8,7 @@ import pytest
 import torch
 
 from seqsmooth.models import Luong, Model, RNNsearch, ShowTell, TopDown, build
-from seqsmooth.models.registry import KINDS, arguments
+from seqsmooth.models.registry import MODELS, arguments
 
 MADE = {
     "show_tell": lambda: ShowTell(11, 6, 5, 5, tied=True, vectors=torch.zeros(11, 5)),
@@ -23,7 +23,7 @@ def shapes(model: Model) -> dict[str, torch.Size]:
 
 
 def test_every_kind_is_tried() -> None:
-    assert MADE.keys() == KINDS.keys()
+    assert MADE.keys() == MODELS.keys()
 
 
 @pytest.mark.parametrize("kind", MADE)

@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-import inspect
 from abc import abstractmethod
 from collections.abc import Sequence
-from typing import Any, ClassVar, Generic, Self, TypeVar
+from typing import Generic, TypeVar
 
 import torch
 from torch import Tensor, nn
 
+from seqsmooth.models.plain import Plain
 from seqsmooth.ops import checks
 
 Memory = TypeVar("Memory", bound=tuple[Tensor, ...])
@@ -18,38 +18,16 @@ State = TypeVar("State", bound=tuple[Tensor, ...])
 """What is known of the tokens so far: likewise."""
 
 
-STARTS = ("vectors", "source_vectors")
-"""Arguments that are tensors: where embeddings start from."""
-
-
-class Model(nn.Module, Generic[Memory, State]):
+class Model(Plain, Generic[Memory, State]):
     """A sequence generator: inputs to memory, memory and tokens to hidden states, hidden states to logits by `head`.
 
     `decode` reads whole sequences for training; `step` reads one token of each item for writing. Both compute the same.
     The head is apart, so that `objective.head(hidden, model.head.weight, candidates, model.head.bias)` can do without
     all the logits. Shapes never depend on values: padding is a mask, and everything can be captured in a CUDA graph.
+    `seqsmooth.models.build(**model.config())` makes a model of the same kind and sizes.
     """
 
     head: nn.Linear
-    kind: ClassVar[str]
-    """The name that `seqsmooth.models.build` knows it by."""
-    _arguments: dict[str, Any]
-
-    def __new__(cls, *given: Any, **named: Any) -> Self:
-        """Note the arguments, for `config`; a copy of a model comes here without any, and with the notes of its own."""
-        model = super().__new__(cls)
-        bound = inspect.signature(cls).bind_partial(*given, **named)
-        bound.apply_defaults()
-        object.__setattr__(model, "_arguments", bound.arguments)
-        return model
-
-    def config(self) -> dict[str, Any]:
-        """What `seqsmooth.models.build(**config)` makes such a model from: plain values, as JSON and YAML hold them.
-
-        The vectors that it started from are left out: whoever rebuilds a model has better weights to load.
-        """
-        plain = {name: value for name, value in self._arguments.items() if name not in STARTS}
-        return {"kind": self.kind, **plain}
 
     @abstractmethod
     def encode(self, *inputs: Tensor) -> Memory:
