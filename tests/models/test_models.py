@@ -116,6 +116,18 @@ def test_several_prefixes_an_item(name: str) -> None:
 
 
 @pytest.mark.parametrize("name", MODELS)
+def test_half_precision_is_near(name: str) -> None:
+    """The parameters in half precision, or the arithmetic alone."""
+    model, inputs = build(name, dtype=torch.float32).eval(), given(name)
+    expected, exact = model(inputs, TOKENS), written(model, inputs)
+    with torch.autocast("cpu", torch.bfloat16):
+        torch.testing.assert_close(model(inputs, TOKENS).float(), expected, rtol=0.03, atol=0.03)
+        torch.testing.assert_close(written(model, inputs).float(), exact, rtol=0.03, atol=0.03)
+    half = model.bfloat16()
+    torch.testing.assert_close(half(cast(inputs, torch.bfloat16), TOKENS).float(), expected, rtol=0.03, atol=0.03)
+
+
+@pytest.mark.parametrize("name", MODELS)
 def test_every_parameter_learns(name: str) -> None:
     model, inputs = build(name, dtype=torch.float32).eval(), given(name)  # eval: no dropout, so it can learn by heart
     objective = ss.mle(specials=ss.Specials(pad=0, bos=1))
