@@ -261,12 +261,12 @@ def test_both_sides_start_from_given_vectors(make: type[Model]) -> None:
         (lambda: ShowTell(V, F, 5, 7, tied=True), "`embedding_size` must be that of the hidden states, 7, where tied"),
         (lambda: ShowTell(V, F, 5, 5, vectors=torch.zeros(V, 4)), r"`vectors` must be of shape \(V, E\) = \(11, 5\)"),
         (lambda: TopDown(V, F, embedding_dropout=2.0), "`embedding_dropout` must be between 0 and 1"),
-        (lambda: RNNsearch(V, V, cell="rnn"), "`kind` must be one of 'lstm', 'gru'"),  # type: ignore[arg-type]
+        (lambda: RNNsearch(V, V, cell="rnn"), "`cell` must be one of 'lstm', 'gru'"),  # type: ignore[arg-type]
         (lambda: ShowTell(V, F).encode(torch.zeros(2, F + 1)), r"`features` must be of shape \(B, F\) = \(\*, 6\)"),
         (lambda: TopDown(V, F).encode(torch.zeros(2, 3, F), torch.ones(2, 3)), "`mask` must be of type torch.bool"),
         (
             lambda: RNNsearch(V, V, input_feeding=True),
-            "`deep_output` must be True where the input is fed, but is False",
+            "`deep_output` must be True where `input_feeding` is, but is False",
         ),
         (lambda: RNNsearch(V, V, layers=0), "`layers` must be 1 or more"),
         (lambda: RNNsearch(V, V, 5, source_vectors=torch.zeros(V, 4)), r"`source_vectors` must be of shape \(V, E\)"),
