@@ -101,14 +101,16 @@ def _glove(given: argparse.Namespace) -> int:
     return glove.start(given)
 
 
-def _no_options(parser: argparse.ArgumentParser) -> None:
-    pass
+def _doctor_options(parser: argparse.ArgumentParser) -> None:
+    from seqsmooth.cli import doctor
+
+    doctor.options(parser)
 
 
 def _doctor(given: argparse.Namespace) -> int:
     from seqsmooth.cli import doctor
 
-    return doctor.run()
+    return doctor.start(given)
 
 
 VERBS: dict[str, Verb] = {
@@ -117,7 +119,7 @@ VERBS: dict[str, Verb] = {
     "score": Verb("score captions or translations against their references", _score_options, _score),
     "glove": Verb("train word vectors on a corpus", _glove_options, _glove),
     "bench": Verb("time every loss beside its peers", _bench_options, _bench),
-    "doctor": Verb("say what runs here, and check that it is right", _no_options, _doctor),
+    "doctor": Verb("say what runs here, and check that it is right", _doctor_options, _doctor),
 }
 
 
