@@ -9,6 +9,7 @@ import threading
 import zipfile
 from collections.abc import Iterator
 from pathlib import Path
+from typing import ClassVar
 
 import pytest
 
@@ -22,7 +23,7 @@ class Server(http.server.SimpleHTTPRequestHandler):
     """Serves a folder; goes on from a byte; breaks off after `most` bytes."""
 
     most: int | None = None
-    asked: list[str | None] = []
+    asked: ClassVar[list[str | None]] = []
 
     def do_GET(self) -> None:
         self.asked.append(self.headers.get("Range"))
