@@ -12,7 +12,8 @@ from pathlib import Path
 from seqsmooth.data.corpus import Corpus
 from seqsmooth.data.downloads import Remote, fetch, unpack
 from seqsmooth.data.parallel import ParallelText
-from seqsmooth.data.writing import Progress, Side, Text, silent, write_pairs
+from seqsmooth.data.sides import Side, Text
+from seqsmooth.data.writing import Progress, silent, write_pairs
 from seqsmooth.ops import checks
 from seqsmooth.ops.files import check_new_folder
 from seqsmooth.text import tokeniser
