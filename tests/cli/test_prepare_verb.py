@@ -116,7 +116,9 @@ def test_bad_input_is_one_sentence(
     assert sorted(path.name for path in tmp_path.iterdir()) == before
 
 
-@pytest.mark.parametrize("what", [None, "captions", "pairs", "features", "multi30k", "tatoeba", "iwslt14", "wmt14"])
+@pytest.mark.parametrize(
+    "what", [None, "captions", "pairs", "features", "multi30k", "tatoeba", "iwslt14", "wmt14", "wmt14-full"]
+)
 def test_help_has_an_example(what: str | None, capsys: pytest.CaptureFixture[str]) -> None:
     with pytest.raises(SystemExit):
         prepare(*([] if what is None else [what]), "--help")

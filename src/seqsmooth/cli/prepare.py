@@ -16,8 +16,8 @@ DESCRIPTION = """\
 Make a corpus ready for training: words, vocabulary, token arrays, features and references, in one new folder.
 
 WHAT is captions, pairs, features (of pictures, by an encoder), or a well-known corpus (multi30k, tatoeba, iwslt14,
-wmt14), which is downloaded unless --source says where it is. The folder appears when it is complete, and one that is
-there is never touched."""
+wmt14, wmt14-full), which is downloaded unless --source says where it is. The folder appears when it is complete, and
+one that is there is never touched."""
 
 EXAMPLES = """\
 examples:
@@ -67,6 +67,7 @@ _RECIPES = {
     "tatoeba": "short sentences of Tatoeba with English on one side",
     "iwslt14": "IWSLT'14 German-English talks, as the paper: 153k pairs",
     "wmt14": "WMT'14 English-French, the selection of 12 M pairs of the paper",
+    "wmt14-full": "WMT'14 English-French, all 40 M pairs of the task, raw",
 }
 
 
