@@ -65,6 +65,18 @@ def _bench(given: argparse.Namespace) -> int:
     return bench.start(given)
 
 
+def _prepare_options(parser: argparse.ArgumentParser) -> None:
+    from seqsmooth.cli import prepare
+
+    prepare.options(parser)
+
+
+def _prepare(given: argparse.Namespace) -> int:
+    from seqsmooth.cli import prepare
+
+    return prepare.run(given)
+
+
 def _score_options(parser: argparse.ArgumentParser) -> None:
     from seqsmooth.cli import score
 
@@ -103,6 +115,7 @@ def _doctor(given: argparse.Namespace) -> int:
 
 VERBS: dict[str, Verb] = {
     "demo": Verb("train a small captioner with several losses and compare them", _demo_options, _demo),
+    "prepare": Verb("make a corpus ready for training", _prepare_options, _prepare),
     "score": Verb("score captions or translations against their references", _score_options, _score),
     "glove": Verb("train word vectors on a corpus", _glove_options, _glove),
     "bench": Verb("time every loss beside its peers", _bench_options, _bench),
