@@ -70,11 +70,11 @@ def read_text(path: str | os.PathLike[str], name: str = "text") -> str:
         raise ValueError(f"`{name}` must be text in UTF-8, but {path} is not in line {line}.") from error
 
 
+@collector_off()
 def read_json(path: str | os.PathLike[str], name: str = "json") -> Any:
     """What a JSON file holds."""
     try:
-        with collector_off():
-            return json.loads(read_text(path, name))
+        return json.loads(read_text(path, name))
     except json.JSONDecodeError as error:
         where = f"line {error.lineno}, column {error.colno}"
         raise ValueError(f"`{name}` must be whole JSON, but {path} is damaged at {where} instead.") from error
