@@ -65,6 +65,18 @@ def _bench(given: argparse.Namespace) -> int:
     return bench.start(given)
 
 
+def _prepare_options(parser: argparse.ArgumentParser) -> None:
+    from seqsmooth.cli import prepare
+
+    prepare.options(parser)
+
+
+def _prepare(given: argparse.Namespace) -> int:
+    from seqsmooth.cli import prepare
+
+    return prepare.run(given)
+
+
 def _score_options(parser: argparse.ArgumentParser) -> None:
     from seqsmooth.cli import score
 
@@ -89,22 +101,25 @@ def _glove(given: argparse.Namespace) -> int:
     return glove.start(given)
 
 
-def _no_options(parser: argparse.ArgumentParser) -> None:
-    pass
+def _doctor_options(parser: argparse.ArgumentParser) -> None:
+    from seqsmooth.cli import doctor
+
+    doctor.options(parser)
 
 
 def _doctor(given: argparse.Namespace) -> int:
     from seqsmooth.cli import doctor
 
-    return doctor.run()
+    return doctor.start(given)
 
 
 VERBS: dict[str, Verb] = {
     "demo": Verb("train a small captioner with several losses and compare them", _demo_options, _demo),
+    "prepare": Verb("make a corpus ready for training", _prepare_options, _prepare),
     "score": Verb("score captions or translations against their references", _score_options, _score),
     "glove": Verb("train word vectors on a corpus", _glove_options, _glove),
     "bench": Verb("time every loss beside its peers", _bench_options, _bench),
-    "doctor": Verb("say what runs here, and check that it is right", _no_options, _doctor),
+    "doctor": Verb("say what runs here, and check that it is right", _doctor_options, _doctor),
 }
 
 

@@ -9,7 +9,6 @@ so that 42 is "42", and the id of a line of plain text is its number.
 from __future__ import annotations
 
 import json
-from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -17,6 +16,8 @@ from typing import Any
 
 from seqsmooth.metrics.corpus import check_same_items
 from seqsmooth.ops import checks
+from seqsmooth.text.captions import read_images
+from seqsmooth.text.files import suspicious_line
 
 
 @dataclass(frozen=True, slots=True)
@@ -83,19 +84,13 @@ def read_references(paths: str | Path | Sequence[str | Path], *, split: str = "t
     if any(path.suffix == ".json" for path in several):
         rule = "one json or several files of plain text"
         checks.must(len(several) == 1, "references", rule, ", ".join(map(str, several)))
-        held = _json(first)
-        if isinstance(held, dict) and "annotations" in held:
-            return _annotations(first, held)
-        if isinstance(held, dict) and "images" in held:
-            return _karpathy(first, held, split)
-        rule = 'Karpathy\'s json (with "images") or COCO\'s annotations (with "annotations")'
-        raise ValueError(f"`{first}` must be {rule}, but is neither.")
+        return _captioned(first, split)
     columns = [_lines(path) for path in several]
     for path, column in zip(several[1:], columns[1:], strict=True):
         if len(column) != len(columns[0]):
             raise ValueError(
                 f"The files must have as many lines, but {first} has {len(columns[0])} and {path} has {len(column)}: "
-                f"the first suspicious line is {_suspicious(column, columns[0])}."
+                f"the first suspicious line is {suspicious_line(column, columns[0])}."
             )
     rows = {str(n): tuple(map(Written, row)) for n, row in enumerate(zip(*columns, strict=True), 1)}
     return References(first, rows, numbered=True)
@@ -118,7 +113,9 @@ def align(
     files = f"{hypotheses.path} has {len(ours)} sentences and {references.path} has {len(theirs)}"
     if hypotheses.numbered or references.numbered:
         if (hypotheses.numbered or not subset) and len(ours) != len(theirs):
-            line = _suspicious([one.text for one in ours.values()], [several[0].text for several in theirs.values()])
+            line = suspicious_line(
+                [one.text for one in ours.values()], [several[0].text for several in theirs.values()]
+            )
             raise ValueError(f"Each line must have its reference, but {files}: the first suspicious line is {line}.")
         if hypotheses.numbered:
             ours = dict(zip(theirs, ours.values(), strict=True))
@@ -160,42 +157,19 @@ def _entries(path: Path, entries: Sequence[tuple[str, Any]], key: str, names: Se
     return Hypotheses(path, found, numbered=unnamed)
 
 
-def _karpathy(path: Path, held: dict[str, Any], split: str) -> References:
+def _captioned(path: Path, split: str) -> References:
+    images = read_images(path, "references")
+    splits = sorted({image.split for image in images})
+    raw = splits == [""]  # COCO's annotations
     found: dict[str, tuple[Written, ...]] = {}
-    splits: set[str] = set()
-    for place, image in enumerate(_listed(path, held, "images"), 1):
-        where = f"image {place} of {path}"
-        try:
-            identity = _identity(where, image["cocoid"] if "cocoid" in image else image["imgid"])
-            splits.add(image["split"])
-            if split in (image["split"], "all"):
-                sentences = image["sentences"]
-                checks.must(bool(sentences), where, "an image with sentences", "one without")
-                found[identity] = tuple(
-                    Written(sentence.get("raw", " ".join(sentence["tokens"])), tuple(sentence["tokens"]))
-                    for sentence in sentences
-                )
-        except (KeyError, TypeError, AttributeError) as error:
-            rule = 'an image with "split", "sentences" and "cocoid" or "imgid"'
-            raise ValueError(f"`{where}` must be {rule}, but is {_shown(image)} instead.") from error
-    checks.must(len(found) > 0, "split", f"one of {', '.join(sorted(splits))} or all", repr(split))
-    return References(path, found, numbered=False)
-
-
-def _annotations(path: Path, held: dict[str, Any]) -> References:
-    found: dict[str, list[Written]] = {}
-    for place, entry in enumerate(_listed(path, held, "annotations"), 1):
-        where = f"annotation {place} of {path}"
-        whole = isinstance(entry, dict) and "image_id" in entry and "caption" in entry
-        checks.must(whole, where, 'an object with "image_id" and "caption"', _shown(entry))
-        found.setdefault(_identity(where, entry["image_id"]), []).append(_written(where, entry["caption"]))
-    return References(path, {key: tuple(several) for key, several in found.items()}, numbered=False, raw=True)
-
-
-def _listed(path: Path, held: dict[str, Any], name: str) -> list[Any]:
-    values = held[name]
-    checks.must(isinstance(values, list) and bool(values), str(path), f'a json with a list "{name}"', "one without")
-    return list(values)
+    for image in images:
+        if raw or split in (image.split, "all"):
+            rule = "an image with sentences"
+            checks.must(raw or bool(image.captions), f"image {image.id} of {path}", rule, "one without")
+            if image.captions:
+                found[str(image.id)] = tuple(Written(caption.raw, caption.words) for caption in image.captions)
+    checks.must(len(found) > 0, "split", f"one of {', '.join(splits)} or all", repr(split))
+    return References(path, found, numbered=False, raw=raw)
 
 
 def _identity(place: str, value: object) -> str:
@@ -249,20 +223,3 @@ def _json_lines(path: Path) -> Iterator[tuple[int, Any]]:
                 yield number, json.loads(line)
             except (ValueError, RecursionError) as error:
                 raise ValueError(f"Line {number} of `{path}` must be whole JSON, but is not: {error}.") from error
-
-
-def _suspicious(ours: Sequence[str], theirs: Sequence[str], window: int = 5, farthest: int = 20) -> int:
-    # Lines are missing from the shorter file. The first line of it that fits a line further down in the longer one
-    # better than its own, and the lines after it do too, is where. Where none does, the first without a partner.
-    shorter, longer = sorted(([set(line.lower().split()) for line in lines] for lines in (ours, theirs)), key=len)
-    common = Counter(word for words in longer for word in words)
-
-    def fits(first: int, last: int, shift: int) -> float:
-        pairs = zip(shorter[first:last], longer[first + shift : last + shift], strict=False)
-        return sum(1 / common[word] for one, other in pairs for word in one & other)
-
-    for line in range(len(shorter)):
-        for shift in range(1, min(len(longer) - len(shorter), farthest) + 1):
-            if all(fits(line, last, shift) > fits(line, last, 0) for last in (line + 1, line + window)):
-                return line + 1
-    return len(shorter) + 1

@@ -1,0 +1,228 @@
+"""Features of images: one memory-mapped array, and an index that says whose rows they are."""
+
+from __future__ import annotations
+
+import json
+import os
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from functools import cached_property
+from pathlib import Path
+from typing import Any, Protocol
+
+import numpy as np
+from numpy.typing import DTypeLike, NDArray
+
+from seqsmooth.data.arrays import ArrayWriter, open_array
+from seqsmooth.ops import checks
+from seqsmooth.ops.files import text_written_whole
+
+KIND = "seqsmooth features 1"
+Id = int | str
+_BLOCK = 1 << 26  # bytes that are copied at a time
+
+
+class FeatureSource(Protocol):
+    """Features that can be written as a store, wherever they are."""
+
+    @property
+    def ids(self) -> Sequence[Id]:
+        """Of the images, one a row."""
+        ...
+
+    @property
+    def places(self) -> Mapping[Id, int]:
+        """The row of each id."""
+        ...
+
+    @property
+    def row_shape(self) -> tuple[int, ...]:
+        """Of a row of the array on disk: an image, or a region where their number varies."""
+        ...
+
+    @property
+    def dtype(self) -> np.dtype[Any]:
+        """Of the values."""
+        ...
+
+    @property
+    def counts(self) -> NDArray[np.int64] | None:  # (N,)
+        """The number of regions of each image; None where all have as many."""
+        ...
+
+    def blocks(self, rows: NDArray[np.int64]) -> Iterator[NDArray[Any]]:
+        """The values of some rows, some at a time."""
+        ...
+
+
+class FeatureStore:
+    """Features by the id of their image: pooled (N, F), regions (N, R, D), or so many regions an image as it has.
+
+    Attributes:
+        ids: of the images, one a row.
+        array: (N, F) or (N, R, D), or with `offsets` (M, D): the regions of all images, one after the other.
+        offsets: (N + 1,) where the regions of each image start; None where all have as many.
+
+    Examples:
+        >>> store = FeatureStore([42, 7], np.array([[0.5, 1.0], [2.0, 3.0]], dtype=np.float32))
+        >>> store.read(store.rows([7]))[0]
+        array([[2., 3.]], dtype=float32)
+    """
+
+    def __init__(
+        self,
+        ids: Sequence[Id],
+        array: NDArray[Any],  # (N, F), (N, R, D), or (M, D)
+        offsets: NDArray[np.int64] | None = None,  # (N + 1,)
+    ) -> None:
+        rows = len(array) if offsets is None else len(offsets) - 1
+        checks.must(len(ids) == rows, "ids", f"one for each of the {rows} rows of features", f"{len(ids)} of them")
+        dimensions = (2,) if offsets is not None else (2, 3)
+        rule = "(N, F) or (N, R, D)" if offsets is None else "(M, D)"
+        checks.must(array.ndim in dimensions, "features", f"of shape {rule}", array.shape)
+        checks.must(array.dtype.kind in "fiu", "features", "numbers", array.dtype)
+        if offsets is not None:
+            ordered = int(offsets[0]) == 0 and int(offsets[-1]) == len(array) and bool((np.diff(offsets) > 0).all())
+            checks.must(ordered, "offsets", f"ascending from 0 to {len(array)}, an image at least one region", "not")
+        self.ids = ids
+        self.array = array
+        self.offsets = offsets
+
+    def __len__(self) -> int:
+        return len(self.ids)
+
+    @cached_property
+    def shape(self) -> tuple[int, ...]:
+        """Of one image: (F,) or (R, D), where R is the most regions that an image has."""
+        if self.offsets is None:
+            return tuple(self.array.shape[1:])
+        return (int(np.diff(self.offsets).max(initial=0)), int(self.array.shape[1]))
+
+    @property
+    def row_shape(self) -> tuple[int, ...]:
+        """Of a row of the array."""
+        return tuple(self.array.shape[1:])
+
+    @property
+    def dtype(self) -> np.dtype[Any]:
+        """Of the values."""
+        return self.array.dtype
+
+    @cached_property
+    def counts(self) -> NDArray[np.int64] | None:  # (N,)
+        """The number of regions of each image; None where all have as many."""
+        return None if self.offsets is None else np.diff(self.offsets)
+
+    @cached_property
+    def places(self) -> Mapping[Id, int]:
+        """The row of each id."""
+        return places(self.ids)
+
+    def rows(self, ids: Iterable[Id]) -> NDArray[np.int64]:
+        """The rows of some ids, all of which must be there."""
+        return rows_of(self, ids)
+
+    def read(
+        self,
+        rows: NDArray[np.integer[Any]],  # (n,)
+    ) -> tuple[NDArray[Any], ...]:
+        """Features of some rows: (n, F) or (n, R, D); with `offsets` padded, and their mask (n, R) after them."""
+        if self.offsets is None:
+            return (self.array[rows],)
+        start = self.offsets[rows]
+        column = np.arange(self.shape[0])
+        there = column < (self.offsets[np.asarray(rows) + 1] - start)[:, None]
+        place = np.where(there, start[:, None] + column, start[:, None])
+        return np.where(there[..., None], self.array[place], 0), there
+
+    def blocks(self, rows: NDArray[np.int64]) -> Iterator[NDArray[Any]]:
+        """The values of some rows, some at a time."""
+        step = rows_at_a_time(self.shape, self.dtype)
+        for begin in range(0, len(rows), step):
+            some = rows[begin : begin + step]
+            if self.offsets is None:
+                yield self.array[some]
+            else:
+                yield np.concatenate([self.array[self.offsets[row] : self.offsets[row + 1]] for row in some])
+
+    def save(self, path: str | os.PathLike[str]) -> None:
+        """Write PATH.npy, PATH.json and, where the number of regions varies, PATH.offsets.npy."""
+        write_features(path, self)
+
+    @classmethod
+    def open(cls, path: str | os.PathLike[str]) -> FeatureStore:
+        """Map what `save` wrote at `path` (with or without its .json)."""
+        name = str(path).removesuffix(".json")
+        rule = "a file written by `FeatureStore.save`"
+        try:
+            held = json.loads(Path(f"{name}.json").read_text(encoding="utf-8"))
+            if held["kind"] != KIND:
+                raise ValueError(f"it is of the kind {held['kind']!r}")
+            ids, varying = list(held["ids"]), bool(held["varying"])
+        except OSError as error:
+            raise ValueError(f"`features` must be {rule}, but {name}.json cannot be read: {error.strerror}.") from error
+        except (ValueError, KeyError, TypeError) as error:
+            raise ValueError(f"`features` must be {rule}, but {name}.json is damaged or something else.") from error
+        offsets = open_array(f"{name}.offsets.npy", dimensions=1) if varying else None
+        return cls(ids, open_array(f"{name}.npy"), offsets)
+
+
+def write_features(
+    path: str | os.PathLike[str],
+    source: FeatureSource,
+    rows: NDArray[np.int64] | None = None,
+    dtype: DTypeLike | None = None,
+    progress: Callable[[int], None] = lambda done: None,
+) -> None:
+    """Write features as a store, some at a time.
+
+    Args:
+        path: the name that the files begin with.
+        source: where they are.
+        rows: write only these, in this order; all by default.
+        dtype: as in "float16"; as they are by default.
+        progress: called with the number of rows of the array that are done.
+    """
+    rows = np.arange(len(source.ids)) if rows is None else rows
+    with ArrayWriter(Path(f"{path}.npy"), dtype or source.dtype, source.row_shape) as writer:
+        for block in source.blocks(rows):
+            writer.append(converted(block, writer.dtype))
+            progress(writer.rows)
+    if source.counts is not None:
+        with ArrayWriter(Path(f"{path}.offsets.npy"), np.int64) as offsets:
+            offsets.append(np.concatenate([[0], np.cumsum(source.counts[rows])]))
+    held = {"kind": KIND, "varying": source.counts is not None, "ids": [source.ids[row] for row in rows]}
+    with text_written_whole(f"{path}.json") as file:
+        json.dump(held, file)
+
+
+def places(ids: Sequence[Id]) -> dict[Id, int]:
+    """The row of each id; no id may be there twice."""
+    found = {name: row for row, name in enumerate(ids)}
+    checks.must(len(found) == len(ids), "ids of the features", "all different", "the same twice somewhere")
+    return found
+
+
+def rows_of(source: FeatureSource, ids: Iterable[Id]) -> NDArray[np.int64]:
+    """The rows of some ids, all of which must be there."""
+    found = []
+    for name in ids:
+        place = source.places.get(name)
+        checks.must(place is not None, "features", f"there for the image {name!r}", "missing")
+        found.append(place)
+    return np.array(found, dtype=np.int64)
+
+
+def rows_at_a_time(shape: Sequence[int], dtype: np.dtype[Any]) -> int:
+    """So many images as are copied at a time."""
+    return max(1, _BLOCK // max(1, int(np.prod(shape)) * dtype.itemsize))
+
+
+def converted(block: NDArray[Any], dtype: np.dtype[Any]) -> NDArray[Any]:
+    """Features in another type, all of them finite."""
+    with np.errstate(over="ignore"):
+        converted = block.astype(dtype, copy=False)
+    if dtype.kind == "f" and not np.isfinite(converted).all():
+        finite = bool(np.isfinite(block).all())
+        told = f"too large for {dtype} somewhere" if finite else "infinite or not a number somewhere"
+        raise ValueError(f"`features` must be finite, but are {told}.")
+    return converted
