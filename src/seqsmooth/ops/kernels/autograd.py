@@ -11,7 +11,7 @@ from seqsmooth.ops import checks
 from seqsmooth.ops.cross_entropy import Job, plain_losses
 from seqsmooth.ops.kernels import rows as row_kernels
 from seqsmooth.ops.kernels.sizes import blocks
-from seqsmooth.ops.kernels.soft_cross_entropy import FOLDED, launch
+from seqsmooth.ops.kernels.soft_cross_entropy import FOLDED, run
 from seqsmooth.ops.tables import padded
 
 CHUNK_BYTES = 2**30
@@ -53,7 +53,7 @@ class _RowLosses(torch.autograd.Function):
             ctx.gradient = torch.empty_like(logits, memory_format=torch.contiguous_format) if wanted else None
         ctx.save_for_backward(logits if wanted and not ctx.overwritten else None)
         by_row = _room(logits)
-        launch(logits, ctx.gradient, None, job, by_row)
+        run(logits, ctx.gradient, None, job, by_row)
         results = _summed(by_row, job) if job.reduced else by_row
         ctx.mark_non_differentiable(results[1])
         return results
@@ -73,8 +73,8 @@ class _RowLosses(torch.autograd.Function):
             return again, None
         if gradient is None:
             gradient = torch.empty_like(logits, memory_format=torch.contiguous_format)
-            launch(logits, gradient, None, job, _room(logits))
-        launch(logits, gradient, None, job, _room(logits), upstream)
+            run(logits, gradient, None, job, _room(logits))
+        run(logits, gradient, None, job, _room(logits), upstream)
         return gradient, None
 
 
@@ -137,9 +137,9 @@ def _chunked(
         job.wait()  # only now, so that targets may still be in the making while the first logits are
         into = logits if any(wanted) else None
         if part is None:
-            marks = launch(logits, into, bias, job, losses)
+            marks = run(logits, into, bias, job, losses)
         else:
-            marks = launch(logits, into, bias, job[part], (losses[0][part], losses[1][part]))
+            marks = run(logits, into, bias, job[part], (losses[0][part], losses[1][part]))
         if for_hidden is not None:
             torch.mm(logits, weight, out=for_hidden if part is None else for_hidden[part])
         if wanted[1]:

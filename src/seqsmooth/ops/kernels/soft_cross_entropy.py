@@ -77,7 +77,7 @@ def _learned(target: SoftTarget) -> bool:
     )
 
 
-def launch(
+def run(
     logits: Tensor,
     gradient: Tensor | None,
     bias: Tensor | None,
