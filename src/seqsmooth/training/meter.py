@@ -40,6 +40,10 @@ class Meter:
     def __init__(self, device: torch.device, world: int = 1) -> None:
         self.world = world
         self.sums = torch.zeros(5, dtype=torch.float64, device=device)  # loss, nll, tokens, ess, steps
+        self.restart()
+
+    def restart(self) -> None:
+        """Let the clock begin now."""
         self.began = time.perf_counter()
 
     def add(self, report: Report, whole: Tensor | None) -> None:
