@@ -83,9 +83,11 @@ class Learner(pl.LightningModule):
             group["lr"] = torch.as_tensor(group["lr"], dtype=torch.float32).to(self.device)
         if self._held is not None:
             generators.restore(self._held["generators"], self._source, self.device, self.global_rank)
-            self._held = None
-        self._meter = Meter(self.device, self.trainer.world_size)
         world = self.trainer.world_size
+        self._meter = Meter(self.device, world)
+        if self._held is not None and self.global_rank == 0:
+            self._meter.load(self._held["meter"])
+        self._held = None
         if self.config.validation.every > 0:
             self._validator = Validator(self.corpus, self.config, self.device, self.global_rank, world)
         self._begin_epoch()
@@ -117,12 +119,14 @@ class Learner(pl.LightningModule):
     def on_save_checkpoint(self, checkpoint: dict[str, Any]) -> None:
         """Add what Lightning does not know of."""
         assert self._source is not None
+        assert self._meter is not None
         checkpoint["seqsmooth"] = {
             "steps": self.steps_done,
             "epochs": self.epochs_done,
             "best": self.best,
             "stale": self.stale,
             "decays": self.decays,
+            "meter": self._meter.state(),
             "generators": generators.gather(self._source, self.device, self.trainer.world_size),
         }
 

@@ -53,11 +53,21 @@ class Meter:
         parts = (loss.total * over, loss.nll * over, loss.tokens, loss.ess, torch.ones_like(loss.total))
         self.sums += torch.stack([part.double() for part in parts])
 
+    def state(self) -> list[float]:
+        """The sums of all processes. Waits for the device."""
+        sums = self.sums.clone()
+        if self.world > 1:
+            torch.distributed.all_reduce(sums)
+        held: list[float] = sums.tolist()
+        return held
+
+    def load(self, state: list[float]) -> None:
+        """Go on from such sums; in one process only."""
+        self.sums.copy_(torch.tensor(state, dtype=torch.float64))
+
     def read(self) -> Reading:
         """The means, and start again. Waits for the device."""
-        if self.world > 1:
-            torch.distributed.all_reduce(self.sums)
-        loss, nll, tokens, ess, steps = self.sums.tolist()
+        loss, nll, tokens, ess, steps = self.state()
         now = time.perf_counter()
         seconds, self.began = now - self.began, now
         self.sums.zero_()

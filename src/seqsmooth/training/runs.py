@@ -148,7 +148,7 @@ def resume_run(folder: Path, config: Config, corpus: Corpus) -> Run:
         listed = ", ".join(f"`{key}`" for key in changed[:3])
         more = f" and {len(changed) - 3} more" if len(changed) > 3 else ""
         raise ValueError(
-            f"The run in {folder} was begun with another config ({listed}{more} differ); give another folder with --run."
+            f"The run in {folder} was begun with another config (other: {listed}{more}); name another folder with --run."
         )
     check_fingerprint(corpus, run.manifest["data"]["fingerprint"])
     return run

@@ -201,5 +201,6 @@ def _check_new(folder: Path) -> None:
 
 def _quieten() -> None:
     logging.getLogger("pytorch_lightning").setLevel(logging.WARNING)
+    warnings.filterwarnings("ignore", message=".*LeafSpec.*")
     warnings.filterwarnings("ignore", category=UserWarning, module="pytorch_lightning")
     warnings.filterwarnings("ignore", category=UserWarning, module="lightning_fabric")
