@@ -1,4 +1,4 @@
-"""The Lightning module: whole optimizer steps, several to a batch of Lightning's, exact from checkpoint to checkpoint."""
+"""The Lightning module: optimizer steps, several to a batch of Lightning's, exact from checkpoint to checkpoint."""
 
 from __future__ import annotations
 
@@ -59,6 +59,7 @@ class Learner(pl.LightningModule):
         self.validated: dict[str, float] = {}
         self._held: dict[str, Any] | None = None
         self._step: TrainingStep | None = None
+        self._step_of = -1  # the epoch that its objective is for
         self._graphs: dict[Any, GraphedStep] = {}
         self._source: torch.Generator | None = None
         self._validator: Validator | None = None
