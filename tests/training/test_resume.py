@@ -18,7 +18,7 @@ from oracles.small_corpora import captions, pairs
 from seqsmooth.training.learner import Learner
 from seqsmooth.training.reader import parse_config
 from seqsmooth.training.runs import Run, load_model
-from seqsmooth.training.training import train
+from seqsmooth.training.trainer import train
 
 TOK_SEQ: dict[str, Any] = {
     "sequence": {
@@ -88,7 +88,7 @@ def dying(monkeypatch: pytest.MonkeyPatch, method: str, count: int) -> None:
     monkeypatch.setattr(Learner, method, call)
 
 
-# 15 steps an epoch: before any checkpoint, in the middle of each epoch, at the first step of one, and at ends of epochs.
+# 15 steps an epoch: before any checkpoint, in the middle of epochs, at the first step of one, and at ends of epochs.
 @pytest.mark.parametrize(
     ("method", "count"),
     [("_learn", 2), ("_learn", 11), ("_learn", 16), ("_learn", 40), ("on_train_epoch_end", 2), ("_validate", 3)],

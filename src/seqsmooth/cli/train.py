@@ -57,7 +57,7 @@ def start(given: argparse.Namespace, dotted: Sequence[tuple[str, str]]) -> int:
         print(text_of(config), end="", flush=True)
         return 0
     folder = given.run or given.runs / config.name / str(config.seed)
-    from seqsmooth.training.training import local_rank, train
+    from seqsmooth.training.trainer import local_rank, train
 
     run = train(config, folder)
     if local_rank() > 0:
