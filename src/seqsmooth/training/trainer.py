@@ -16,6 +16,7 @@ import torch
 from pytorch_lightning.strategies import DDPStrategy, SingleDeviceStrategy, Strategy
 
 from seqsmooth.data import Corpus, open_corpus
+from seqsmooth.metrics import suite
 from seqsmooth.ops import checks
 from seqsmooth.training.build import Builder
 from seqsmooth.training.bundles import Bundles
@@ -26,6 +27,7 @@ from seqsmooth.training.learner import Learner
 from seqsmooth.training.places import find_corpus
 from seqsmooth.training.progress import StepBar
 from seqsmooth.training.runs import Run, create_run, resume_run, write_manifest
+from seqsmooth.training.schedules import annealed
 
 
 class Processes(DDPStrategy):
@@ -48,6 +50,7 @@ def train(config: Config, folder: str | Path) -> Run:
     """
     folder = Path(folder).absolute()
     corpus = open_corpus(find_corpus(config.data.folder))
+    _check(config, corpus)
     device = _device(config)
     torch.manual_seed(config.seed)
     model = Builder(corpus).model(config)
@@ -68,6 +71,24 @@ def train(config: Config, folder: str | Path) -> Run:
     return _fit(run, config, corpus, model, device)
 
 
+def _check(config: Config, corpus: Corpus) -> None:
+    """What would be found out too late, when there is a folder already."""
+    validation, section = config.validation, config.trainer
+    for name, split in (("train", config.data.train), ("validation", config.data.validation)):
+        checks.one_of(f"data.{name}", split, tuple(corpus.splits))
+    for name in validation.metrics:
+        checks.one_of("validation.metrics", name, suite.NAMES)
+    rule = f"one of `validation.metrics`, {', '.join(validation.metrics)}"
+    checks.must(validation.monitor in validation.metrics, "validation.monitor", rule, validation.monitor)
+    checks.at_least("validation.every", validation.every, 0)
+    for name in ("max_epochs", "processes", "accumulate", "bundle", "log_every"):
+        checks.at_least(f"trainer.{name}", getattr(section, name), 1)
+    for key, value in (("validation.patience", validation.patience), ("trainer.max_steps", section.max_steps)):
+        if value is not None:
+            checks.at_least(key, value, 1)
+    annealed(config, 0)
+
+
 def local_rank() -> int:
     """The number of this process among those that learn together on this machine, as Lightning and torchrun say it."""
     return int(os.environ.get("LOCAL_RANK", "0"))
@@ -75,8 +96,6 @@ def local_rank() -> int:
 
 def _fit(run: Run, config: Config, corpus: Corpus, model: Any, device: str) -> Run:
     section = config.trainer
-    checks.at_least("trainer.processes", section.processes, 1)
-    checks.at_least("trainer.max_epochs", section.max_epochs, 1)
     world, rank = section.processes, local_rank()
     home = torch.device("cuda", rank) if device == "cuda" else torch.device("cpu")
     bundles = Bundles(_batches(corpus, config, home, rank, world), section.bundle, section.accumulate)
