@@ -105,7 +105,7 @@ def test_what_was_interrupted_is_resumed(folder: Path, monkeypatch: pytest.Monke
     calls.clear()
     assert main(["decode", "runs/small/0"]) == 0
     assert [name for name, _ in run.hypotheses("test")] == list(range(20))
-    assert json.loads(run.scores("test").read_text(encoding="utf-8"))["scores"].keys() == {"sacrebleu"}
+    assert json.loads(run.scores("test").read_text(encoding="utf-8"))["scores"].keys() == {"sacrebleu", "bleu-4"}
 
 
 def test_an_ensemble(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:

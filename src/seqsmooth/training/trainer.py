@@ -8,6 +8,7 @@ import time
 import warnings
 from collections.abc import Mapping
 from datetime import UTC, datetime
+from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
@@ -21,13 +22,16 @@ from seqsmooth.ops import checks
 from seqsmooth.training.build import Builder
 from seqsmooth.training.bundles import Bundles
 from seqsmooth.training.checkpoints import Checkpoints
-from seqsmooth.training.config import Config
+from seqsmooth.training.config import Config, needs_references
 from seqsmooth.training.journal import Journal
 from seqsmooth.training.learner import Learner
 from seqsmooth.training.places import find_corpus
 from seqsmooth.training.progress import StepBar
 from seqsmooth.training.runs import Run, create_run, resume_run, write_manifest
 from seqsmooth.training.schedules import annealed
+from seqsmooth.training.weights import load_weights
+
+LOGGERS = {"tensorboard": ("tensorboard", "tensorboardX"), "wandb": ("wandb",)}
 
 
 class Processes(DDPStrategy):
@@ -59,6 +63,9 @@ def train(config: Config, folder: str | Path) -> Run:
         if run.finished:
             return run
     else:
+        if config.trainer.start_from is not None:
+            weights = Run.open(config.trainer.start_from).weights("best")
+            load_weights(weights, model, vocabulary=corpus.vocabulary.checksum)
         _check_new(folder)
         objective = Builder(corpus).objective(config)
         facts = {
@@ -80,12 +87,18 @@ def _check(config: Config, corpus: Corpus) -> None:
         checks.one_of("validation.metrics", name, suite.NAMES)
     rule = f"one of `validation.metrics`, {', '.join(validation.metrics)}"
     checks.must(validation.monitor in validation.metrics, "validation.monitor", rule, validation.monitor)
+    installed = "sacrebleu" not in validation.monitor or find_spec("sacrebleu") is not None
+    rule = "a metric that can be calculated here, where the package sacrebleu is not installed"
+    checks.must(installed, "validation.monitor", rule, validation.monitor)
     checks.at_least("validation.every", validation.every, 0)
     for name in ("max_epochs", "processes", "accumulate", "bundle", "log_every"):
         checks.at_least(f"trainer.{name}", getattr(section, name), 1)
     for key, value in (("validation.patience", validation.patience), ("trainer.max_steps", section.max_steps)):
         if value is not None:
             checks.at_least(key, value, 1)
+    for name in section.loggers:
+        there = any(find_spec(package) for package in LOGGERS[name])
+        checks.must(there, "trainer.loggers", f"of packages that are installed ({' or '.join(LOGGERS[name])})", name)
     annealed(config, 0)
 
 
@@ -153,7 +166,7 @@ def _batches(corpus: Corpus, config: Config, device: torch.device, rank: int, wo
         data.train,
         data.batch_size,
         seed=config.seed,
-        references=data.references,
+        references=data.references if needs_references(config.objective) else 0,
         captions_per_image=data.captions_per_image,
         max_length=data.max_length,
         rank=rank,
@@ -197,17 +210,10 @@ def _strategy(home: torch.device, world: int) -> Strategy:
 def _loggers(names: tuple[str, ...], folder: Path) -> Any:
     made: list[Any] = []
     for name in names:
-        try:
-            if name == "tensorboard":
-                from pytorch_lightning.loggers import TensorBoardLogger
-
-                made.append(TensorBoardLogger(folder, name="tensorboard", version=""))
-            else:
-                from pytorch_lightning.loggers import WandbLogger
-
-                made.append(WandbLogger(save_dir=folder, name=folder.name))
-        except ModuleNotFoundError as error:
-            raise ValueError(f"`trainer.loggers` must be of what is installed, but {name} is not.") from error
+        if name == "tensorboard":
+            made.append(pl.loggers.TensorBoardLogger(folder, name="tensorboard", version=""))
+        else:
+            made.append(pl.loggers.WandbLogger(save_dir=folder, name=folder.name))
     return made or False
 
 

@@ -20,6 +20,8 @@ from seqsmooth.ops.files import check_destination, text_written_whole
 from seqsmooth.training.evaluation import Judge, decode, make_search
 from seqsmooth.training.runs import Run, Which, load_model
 
+TRANSLATIONS = ("sacrebleu", "bleu-4")
+
 
 @dataclass(frozen=True)
 class Request:
@@ -68,7 +70,7 @@ def write_split(request: Request, progress: Callable[[int, int], None] = lambda 
         _decode(runs, corpus, request, path, settings, progress)
     if request.metrics == ():
         return None
-    names = request.metrics or (suite.CAPTIONS if corpus.task == "captions" else suite.TRANSLATIONS[:1])
+    names = request.metrics or (suite.CAPTIONS if corpus.task == "captions" else TRANSLATIONS)
     ids = {name: row for row, name in enumerate(corpus.ids(request.split))}
     written = {ids[name]: found[0].tokens if found else () for name, found in read_hypotheses(path)}
     scores, absent = Judge(corpus, request.split).scores(written, names)
