@@ -129,6 +129,49 @@ def test_an_ensemble(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert [tuple(line["hypotheses"][0]["tokens"]) for line in lines] == expected
 
 
+def test_a_corpus_that_has_moved(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    captions(folder / "corpus")
+    write(folder, CAPTIONS | {"trainer": {"max_epochs": 1, "device": "cpu", "progress": False}})
+    assert main(["train", "small.yaml"]) == 0
+    (folder / "corpus").rename(folder / "moved")
+    capsys.readouterr()
+    assert main(["decode", "runs/small/0", "--no-score"]) == 2
+    assert "`data.folder` must be what `seqsmooth prepare` wrote" in capsys.readouterr().err
+    captions(folder / "other", seed=4)
+    assert main(["decode", "runs/small/0", "--no-score", "--data", "other"]) == 2
+    assert "must be the corpus that the run began with" in capsys.readouterr().err
+    assert main(["decode", "runs/small/0", "--no-score", "--data", "moved", "--length", "none"]) == 0
+    assert len(Run.open("runs/small/0").hypotheses("test")) == 10
+
+
+def test_a_sweep_goes_on_after_a_failure(
+    folder: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    import subprocess
+
+    write(folder, CAPTIONS)
+    write(folder, CAPTIONS | {"row": "other"}, "other.yaml")
+    held = {"configs": ["small.yaml", "other.yaml"], "seeds": [0, 1], "overrides": {"trainer.max_epochs": 2}}
+    write(folder, held, "both.sweep.yaml")
+    asked = []
+
+    def pretend(words: list[str], *, check: bool) -> subprocess.CompletedProcess[str]:
+        asked.append(words[3:])
+        return subprocess.CompletedProcess(words, 1 if len(asked) == 2 else 0)
+
+    monkeypatch.setattr(subprocess, "run", pretend)
+    assert main(["train", "--sweep", "both.sweep.yaml", "--data.folder", "here"]) == 1
+    common = ["--trainer.max_epochs", "2", "--data.folder", "here"]
+    small = str((folder / "small.yaml").resolve())
+    assert asked[0] == ["train", small, "--run", "runs/small/0", *common, "--seed", "0"]
+    assert [words[3] for words in asked] == ["runs/small/0", "runs/other/0", "runs/small/1", "runs/other/1"]
+    assert "1 of 4 runs failed: runs/other/0" in capsys.readouterr().err
+    write(folder, {"configs": []}, "empty.sweep.yaml")
+    assert main(["train", "--sweep", "empty.sweep.yaml"]) == 2
+    write(folder, {"config": ["small.yaml"]}, "wrong.sweep.yaml")
+    assert main(["train", "--sweep", "wrong.sweep.yaml"]) == 2
+
+
 def test_mistakes(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
     captions(folder / "corpus")
     write(folder, CAPTIONS)
