@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Mapping
 from dataclasses import replace
 from typing import Any
@@ -11,6 +12,7 @@ import torch
 
 from seqsmooth.data import Batch, Corpus
 from seqsmooth.models import Model
+from seqsmooth.ops import checks
 from seqsmooth.smoothing import Objective
 from seqsmooth.training import config as sections
 from seqsmooth.training import generators
@@ -200,6 +202,8 @@ class Learner(pl.LightningModule):
         read = self._meter.read(None if batch is None else corruption(self.objective, batch))
         if read is None:
             return
+        rule = f"finite (is `optimizer.lr` too high, or `optimizer.clip` absent?) up to step {self.steps_done}"
+        checks.must(math.isfinite(read.loss), "loss", rule, read.loss)
         row = {"epoch": self.epochs_done, "step": self.steps_done, "split": "train", "loss": read.loss, "nll": read.nll}
         row |= {"ess": read.ess, "rate": read.rate, "tokens_per_second": read.tokens_per_second}
         self.note(row | {"lr": float(self._optimizer().param_groups[0]["lr"])})
