@@ -67,6 +67,6 @@ def test_rows_go_to_loggers(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> 
 
 def test_a_loss_that_is_no_number_ends_the_run(tmp_path: Path) -> None:
     captions(tmp_path / "corpus")
-    wild = {"optimizer": {"lr": 1e30, "clip": None}, "schedule": {"kind": "constant", "warmup": 0}}
+    wild = {"optimizer": {"lr": 3e38, "clip": None}, "schedule": {"kind": "constant", "warmup": 0}}
     with pytest.raises(ValueError, match=r"`loss` must be finite \(is `optimizer\.lr` too high"):
         train(parse_config(values(tmp_path / "corpus", **wild)), tmp_path / "run")
