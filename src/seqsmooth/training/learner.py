@@ -109,11 +109,15 @@ class Learner(pl.LightningModule):
 
     def on_train_epoch_end(self) -> None:
         """Validate, where this epoch is one for it."""
-        self._log_training()
-        self.epochs_done += 1
         self.improved, self.validated = False, {}
-        every = self.config.validation.every
-        if self._validator is not None and (self.epochs_done % every == 0 or self.ended):
+        every, done = self.config.validation.every, self.epochs_done + 1
+        ending = self.steps_are_up or done >= self.config.trainer.max_epochs
+        due = self._validator is not None and (done % every == 0 or ending)
+        if due or ending:  # otherwise the device is left to work while the host goes through the next epoch's order
+            self._log_training()
+        self.epochs_done = done
+        if due:
+            assert self._validator is not None
             self._validate(self._validator)
         if self.ended:
             self.trainer.should_stop = True
