@@ -57,5 +57,5 @@ $(VENV)/.core: $(VENV)/.made pyproject.toml constraints.txt
 
 $(VENV)/.dev: $(VENV)/.core
 	@echo '== installing the development tools'
-	@$(INSTALL) -e '.[dev]'
+	@$(INSTALL) -e '.[toolkit,dev]'
 	@touch $@

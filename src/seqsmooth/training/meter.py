@@ -1,0 +1,120 @@
+"""Sums over steps, kept on the device until somebody asks."""
+
+from __future__ import annotations
+
+import math
+import time
+from dataclasses import dataclass
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from seqsmooth.data import Batch
+from seqsmooth.ops.edit_distance import edit_distance
+from seqsmooth.ops.precision import finest
+from seqsmooth.ops.soft_target import IGNORED
+from seqsmooth.smoothing import Objective
+from seqsmooth.smoothing.records import Truth
+from seqsmooth.training.step import Report
+
+
+@dataclass(frozen=True)
+class Reading:
+    """Means over the steps since the last reading."""
+
+    loss: float  # a token
+    nll: float  # a token, unsmoothed
+    ess: float | None  # None where nothing is sampled
+    rate: float | None  # share of positions changed, where somebody asked
+    tokens_per_second: float
+    steps: int
+
+
+class Meter:
+    """Adds up what steps report: a few launches a step, and nothing is waited for before `read`.
+
+    Args:
+        device: where the reports are.
+        world: the number of processes; the sums are those of all.
+    """
+
+    def __init__(self, device: torch.device, world: int = 1) -> None:
+        self.world = world
+        self.sums = torch.zeros(3, dtype=finest(device), device=device)  # loss, nll, ess
+        self.parts = list(self.sums.unbind())
+        self.tokens = torch.zeros((), dtype=torch.int64, device=device)
+        self.steps = 0
+        self.restart()
+
+    def restart(self) -> None:
+        """Let the clock begin now."""
+        self.began = time.perf_counter()
+
+    def add(self, report: Report) -> None:
+        """Add a step. Its loss is this process's part of a mean over the tokens of all."""
+        loss = report.loss
+        torch._foreach_add_(self.parts, [loss.total, loss.nll, loss.ess])
+        self.tokens += loss.tokens
+        self.steps += 1
+
+    def state(self) -> list[float]:
+        """The sums of all processes, and the steps. Waits for the device."""
+        sums = torch.cat([self.sums.double(), self.tokens.double().view(1)])
+        if self.world > 1:
+            torch.distributed.all_reduce(sums)
+        return [*sums.tolist(), self.steps]
+
+    def load(self, state: list[float], *, first: bool) -> None:
+        """Go on from such sums, which the first process keeps."""
+        *sums, tokens, steps = state
+        self.steps = int(steps)
+        if first:
+            self.sums.copy_(torch.tensor(sums))
+            self.tokens.fill_(int(tokens))
+
+    def read(self, rate: Tensor | None = None) -> Reading | None:
+        """The means, and start again; None after no step. Waits for the device, once, also for the `rate`."""
+        if self.steps == 0:
+            return None
+        aside = None if rate is None else rate.to("cpu", non_blocking=True)
+        loss, nll, ess, tokens, steps = self.state()
+        now = time.perf_counter()
+        seconds, self.began = now - self.began, now
+        self.sums.zero_()
+        self.tokens.zero_()
+        self.steps = 0
+        shared = ess / steps / self.world
+        return Reading(
+            loss / steps,
+            nll / steps,
+            shared if math.isfinite(shared) else None,
+            None if aside is None else float(aside),
+            tokens / seconds,
+            int(steps),
+        )
+
+
+@torch.no_grad()
+def corruption(objective: Objective, batch: Batch) -> Tensor:  # ()
+    """The share of the positions of a batch that the sequence law changes, before `alpha` takes its part.
+
+    It is the law's own probability where that has a closed form. Where lengths change it is measured on one sample of
+    each sequence, as edits a position, with a generator of its own: training goes on as if nobody had looked.
+    """
+    law: Any = getattr(objective.sequence, "proposal", objective.sequence)
+    pad = objective.specials.pad
+    ignored = (objective.ignore_index,) if pad is None else (objective.ignore_index, pad)
+    given = (batch.targets, None, batch.references, objective.specials, objective.vocab_size)
+    truth = Truth(*given, ignored=ignored)
+    positions = truth.mask.sum().clamp_min(1)
+    if hasattr(law, "flip_probability"):
+        share: Tensor = law.flip_probability(truth).sum() / positions
+        return share
+    if not hasattr(law, "draw"):
+        return torch.zeros((), device=positions.device)
+    source = torch.Generator(batch.targets.device).manual_seed(0)
+    draws = law.draw(truth, 1, source)
+    sampled = torch.where(draws.mask, draws.tokens, IGNORED)
+    targets = torch.where(truth.mask, truth.tokens, IGNORED).unsqueeze(1)
+    return edit_distance(sampled, targets).sum() / positions
