@@ -1,10 +1,11 @@
-"""Files that are written whole or not at all."""
+"""Files and folders that are written whole or not at all."""
 
 from __future__ import annotations
 
 import io
 import os
 import secrets
+import shutil
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -40,6 +41,65 @@ def text_written_whole(path: str | os.PathLike[str]) -> Iterator[TextIO]:
         yield wrapped
         wrapped.flush()
         wrapped.detach()
+
+
+@contextmanager
+def folder_written_whole(path: str | os.PathLike[str]) -> Iterator[Path]:
+    """Fill a new folder, which appears at `path` once it is complete; what is there already is refused.
+
+    What a process that was killed left beside it is cleared away by the next one; two at the same time are refused.
+    """
+    path = check_new_folder("out", path).absolute()
+    unfinished = path.with_name(f".{path.name}.unfinished")
+    try:
+        lock = path.with_name(f".{path.name}.lock").open("wb")
+    except OSError as error:
+        raise ValueError(f"`{path}` must be a folder that can be written, but is not: {error.strerror}.") from error
+    with lock:
+        rule = "written by one process at a time"
+        checks.must(_locked(lock), str(path), rule, "being written by another")
+        shutil.rmtree(unfinished, ignore_errors=True)
+        try:
+            unfinished.mkdir()
+            yield unfinished
+            for file in unfinished.rglob("*"):
+                if file.is_file():
+                    _to_disk(file)
+            check_new_folder("out", path)
+            unfinished.rename(path)
+        except OSError as error:
+            told = error.strerror or error
+            raise ValueError(f"`{path}` must be a folder that can be written, but is not: {told}.") from error
+        finally:
+            shutil.rmtree(unfinished, ignore_errors=True)
+            Path(lock.name).unlink(missing_ok=True)
+
+
+def _locked(file: BinaryIO) -> bool:
+    try:
+        import fcntl
+    except ImportError:  # not a Unix: nobody is kept out
+        return True
+    try:
+        fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except OSError:
+        return False
+    return True
+
+
+def _to_disk(path: Path) -> None:
+    with path.open("rb") as file:
+        os.fsync(file.fileno())
+
+
+def check_new_folder(name: str, path: str | os.PathLike[str]) -> Path:
+    """Check that a folder can be made, better now than after all the work."""
+    path = Path(path)
+    checks.must(not path.exists(), name, "a folder that is not there yet", f"{path}, which is")
+    above = path.absolute().parent
+    checks.must(above.is_dir(), name, "in a folder that is there", str(path))
+    checks.must(os.access(above, os.W_OK), name, "in a folder that can be written to", str(path))
+    return path
 
 
 def check_destination(name: str, path: str | os.PathLike[str]) -> Path:

@@ -8,8 +8,9 @@ from contextlib import contextmanager
 import torch
 from torch import Tensor
 
+from seqsmooth.data import Batch
 from seqsmooth.ops import checks
-from seqsmooth.training.step import Batch, Report, TrainingStep
+from seqsmooth.training.step import Report, TrainingStep
 
 WARM_UP = 3
 
@@ -36,11 +37,7 @@ class GraphedStep:
         self.step = step
         for name, value in example.tensors().items():
             checks.device(name, value, step.device)
-        self.batch = Batch(
-            tuple(value.clone() for value in example.inputs),
-            example.targets.clone(),
-            None if example.references is None else example.references.clone(),
-        )
+        self.batch = example.clone()
         self.graph: torch.cuda.CUDAGraph | None = None
         if step.device.type == "cuda":
             for group in step.optimizer.param_groups:

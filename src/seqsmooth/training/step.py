@@ -9,23 +9,10 @@ from typing import Any
 import torch
 from torch import Tensor
 
+from seqsmooth.data import Batch
 from seqsmooth.models import Model
 from seqsmooth.ops import checks
 from seqsmooth.smoothing import Candidates, Loss, Objective
-
-
-@dataclass(frozen=True, eq=False)
-class Batch:
-    """What a step learns from."""
-
-    inputs: tuple[Tensor, ...]  # what the model's `encode` takes
-    targets: Tensor  # (B, T) int64, without BOS
-    references: Tensor | None = None  # (B, R, S) int64
-
-    def tensors(self) -> dict[str, Tensor]:
-        """Its tensors by name."""
-        named = {f"inputs[{number}]": value for number, value in enumerate(self.inputs)} | {"targets": self.targets}
-        return named if self.references is None else named | {"references": self.references}
 
 
 @dataclass(frozen=True, eq=False)

@@ -1,0 +1,258 @@
+"""Batches of a split: few shapes, every item once an epoch, the same order from the same seed on any device."""
+
+from __future__ import annotations
+
+import contextlib
+import queue
+import threading
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+
+from seqsmooth.data.batch import Batch
+from seqsmooth.data.buckets import bucketed
+from seqsmooth.data.sources import Epoch, Resident, Source, Streamed, Widths, resident_bytes
+from seqsmooth.data.split import Split
+from seqsmooth.ops import checks
+
+RESIDENT_LIMIT = 16 << 30
+_AHEAD = 4  # batches that the thread may be ahead
+
+
+class Batches:
+    """One epoch after another: each `iter` goes on with the next.
+
+    The order follows from the seed and the number of the epoch. Batches are full: where a bucket does not fill its last
+    one, rows whose targets are all PAD do, so that shapes never vary and nothing is left out or seen twice.
+
+    `state_dict` between two batches, `load_state_dict` in another process: it goes on with the next batch.
+
+    Args:
+        split: the items.
+        vocabulary: the greatest number of words on either side.
+        batch_size: targets in a batch, over all ranks.
+        shuffle: whether each epoch has an order of its own; otherwise it is that of the corpus within each shape.
+        seed: the orders follow from it.
+        references: give no more than so many beside each target; 0 for none.
+        captions_per_image: a batch is of images with so many of their captions each; by default of single captions.
+        max_length: cut targets and sources after so many words; EOS comes after them.
+        buckets: the greatest number of shapes.
+        rank: of this process.
+        world: the number of processes; each gets its part of every batch, all of one shape.
+        device: where batches are wanted; the host by default.
+        resident: whether the corpus is copied to the device; by default where the device is no CPU and
+            `resident_limit` allows it. Otherwise a thread makes batches ahead, in pinned memory.
+        resident_limit: in bytes.
+    """
+
+    def __init__(
+        self,
+        split: Split,
+        vocabulary: int,
+        batch_size: int,
+        *,
+        shuffle: bool = True,
+        seed: int = 0,
+        references: int = 5,
+        captions_per_image: int | None = None,
+        max_length: int | None = None,
+        buckets: int = 6,
+        rank: int = 0,
+        world: int = 1,
+        device: torch.device | str | None = None,
+        resident: bool | None = None,
+        resident_limit: int = RESIDENT_LIMIT,
+    ) -> None:
+        checks.at_least("batch_size", batch_size, 1)
+        checks.at_least("seed", seed, 0)
+        checks.at_least("references", references, 0)
+        checks.at_least("world", world, 1)
+        checks.must(0 <= rank < world, "rank", f"in [0, {world})", rank)
+        self.copies = 1 if captions_per_image is None else checks.at_least("captions_per_image", captions_per_image, 1)
+        whole = batch_size % (self.copies * world) == 0
+        checks.must(whole, "batch_size", f"a multiple of {self.copies} captions an image x {world} ranks", batch_size)
+        checks.must(len(split.targets) > 0, "split", "one with targets", "one without")
+        self.split = split
+        self.grouped = captions_per_image is not None
+        self.units = batch_size // self.copies
+        self.shuffle, self.seed, self.rank, self.world = shuffle, seed, rank, world
+        self.device = torch.device("cpu" if device is None else device)
+        self._lengths = _cut(split.targets.lengths, max_length)
+        self._arrange(buckets, max_length)
+        count = min(references, split.most)
+        width = int(self._lengths.max())
+        size = resident_bytes(split, self._widths, count, width, vocabulary)
+        self.resident = (self.device.type != "cpu" and size <= resident_limit) if resident is None else resident
+        self._source: Source
+        if self.resident:
+            self._source = Resident(split, self._widths, count, width, self.device, vocabulary)
+        else:
+            self._source = Streamed(split, self._widths, count, width)
+        self._next = (0, 0)  # the epoch and the batch that the next `iter` begins with
+        self._now = (0, 0)  # those that the next batch will be
+        self._begun: int | None = None  # the epoch whose order is known
+
+    def __len__(self) -> int:
+        return sum(-(-len(rows) // self.units) for rows in self._members)
+
+    def __iter__(self) -> Iterator[Batch]:
+        # A generator: nothing happens before its first batch is asked for, so that a `set_epoch` in between counts.
+        epoch, first = self._next
+        self._next, self._now = (epoch + 1, 0), (epoch, first)
+        if self._begun != epoch:
+            self._source.begin(self._order(epoch))
+            self._begun = epoch
+        ahead = self.device.type != "cpu" and not self.resident
+        for number, batch in enumerate(self._threaded(first) if ahead else self._plain(first), first + 1):
+            self._now = (epoch, number) if number < len(self) else (epoch + 1, 0)
+            yield batch
+
+    def shapes(self) -> list[tuple[tuple[tuple[int, ...], ...], int]]:
+        """The distinct shapes of the inputs, and T, of all batches there will be."""
+        rows = self.units * self.copies // self.world
+        features = self.split.features
+        found = []
+        for target, source in self._widths:
+            inputs: tuple[tuple[int, ...], ...] = ()
+            if source:
+                inputs = ((rows, source),)
+            elif features is not None:
+                varying = features.offsets is not None
+                inputs = ((rows, *features.shape), *([(rows, features.shape[0])] if varying else []))
+            found.append((inputs, target))
+        return found
+
+    def set_epoch(self, epoch: int) -> None:
+        """Let the next `iter` be that epoch, from its start; an epoch that was to be resumed anyway still is."""
+        if self._next[0] != checks.at_least("epoch", epoch, 0):
+            self._next = (epoch, 0)
+
+    def state_dict(self) -> dict[str, Any]:
+        """Where it stands, and what that depends on."""
+        return {"epoch": self._now[0], "batch": self._now[1], **self._identity()}
+
+    def load_state_dict(self, state: Mapping[str, Any]) -> None:
+        """Let the next `iter` go on from where another stood; it must be of the same corpus and settings."""
+        for name, value in self._identity().items():
+            checks.must(state.get(name) == value, f"state[{name!r}]", f"{value!r}, as here", repr(state.get(name)))
+        self._next = self._now = (int(state["epoch"]), int(state["batch"]))
+
+    def _identity(self) -> dict[str, Any]:
+        return {
+            "seed": self.seed,
+            "shuffle": self.shuffle,
+            "batches": len(self),
+            "batch_size": self.units * self.copies,
+            "captions_per_image": self.copies if self.grouped else None,
+            "targets": len(self.split.targets),
+        }
+
+    def _arrange(self, buckets: int, max_length: int | None) -> None:
+        split = self.split
+        target: NDArray[Any] = self._lengths
+        item: NDArray[Any] | None = None
+        if self.grouped:
+            counts = np.diff(split.firsts)
+            checks.must(
+                bool((counts > 0).all()), "split", "one whose items all have captions", "one with items without"
+            )
+            target = np.maximum.reduceat(target, split.firsts[:-1])
+        lengths = [target]
+        if split.sources is not None:
+            item = None if self.grouped or split.paired else split.item_of(np.arange(len(target)))
+            source = _cut(split.sources.lengths, max_length)
+            lengths.append(source if item is None else source[item])
+        found = bucketed(np.stack(lengths, 1), self.units, buckets)
+        self._widths = tuple(Widths(width[0], width[1] if len(width) > 1 else 0) for width in found.widths)
+        self._members = [np.flatnonzero(found.member == number).astype(np.int32) for number in range(len(found.widths))]
+
+    def _order(self, epoch: int) -> Epoch:
+        """The rows of each batch of an epoch: a bucket's rows in some order, then all batches in some order."""
+        source = np.random.default_rng([self.seed, epoch])
+        units, bucket = [], []
+        for number, members in enumerate(self._members):
+            order = source.permutation(members) if self.shuffle else members
+            filled = np.full(-(-len(order) // self.units) * self.units, -1, dtype=np.int32)
+            filled[: len(order)] = order
+            units.append(filled.reshape(-1, self.units))
+            bucket.append(np.full(len(units[-1]), number, dtype=np.int8))
+        unit, buckets = np.concatenate(units), np.concatenate(bucket)
+        if self.shuffle:
+            turn = source.permutation(len(unit))
+            unit, buckets = unit[turn], buckets[turn]
+        none = len(self.split.targets)
+        real = np.where(unit < 0, unit[:, :1], unit)  # the inputs of the first row fill up
+        if self.grouped:
+            targets = self._captions(real, source if self.shuffle else None)  # (batches, units, copies)
+            targets = np.where(unit[..., None] < 0, none, targets)
+            items = np.broadcast_to(real[..., None], targets.shape)
+        else:
+            targets = np.where(unit < 0, none, unit)[..., None]
+            items = self.split.item_of(real)[..., None]
+        tokens = np.append(self._lengths, 0)[targets].sum((1, 2), dtype=np.int64)
+        mine = np.s_[:, self.rank :: self.world]
+        flat = (len(unit), -1)
+        return Epoch(
+            items[mine].reshape(flat).astype(np.int32), targets[mine].reshape(flat).astype(np.int32), buckets, tokens
+        )
+
+    def _captions(
+        self,
+        items: NDArray[np.int32],  # (batches, units)
+        source: np.random.Generator | None,
+    ) -> NDArray[np.int64]:  # (batches, units, copies)
+        """So many captions of each image: different ones where it has enough, and again from the start where not."""
+        first = self.split.firsts[items]
+        count = (self.split.firsts[items + 1] - first)[..., None]
+        place = np.broadcast_to(np.arange(self.split.most), (*items.shape, self.split.most))
+        if source is not None:
+            luck = source.random(place.shape, dtype=np.float32)
+            place = np.argsort(np.where(place < count, luck, 2.0), axis=-1)
+        turn = np.arange(self.copies) % count
+        found: NDArray[np.int64] = first[..., None] + np.take_along_axis(place, turn, -1)
+        return found
+
+    def _plain(self, first: int) -> Iterator[Batch]:
+        for number in range(first, len(self)):
+            yield self._source.batch(number)
+
+    def _threaded(self, first: int) -> Iterator[Batch]:
+        """Batches that a thread makes ahead, copied while the device works."""
+        made: queue.Queue[Batch | BaseException | None] = queue.Queue(_AHEAD)
+        stop = threading.Event()
+
+        def put(value: Batch | BaseException | None) -> None:
+            while not stop.is_set():
+                with contextlib.suppress(queue.Full):
+                    made.put(value, timeout=0.1)
+                    return
+
+        def work() -> None:
+            try:
+                for batch in self._plain(first):
+                    if stop.is_set():
+                        return
+                    put(batch.pin_memory() if self.device.type == "cuda" else batch)
+                put(None)
+            except BaseException as error:  # noqa: BLE001 - it is raised again by whoever waits for the batch
+                put(error)
+
+        worker = threading.Thread(target=work, name="seqsmooth batches", daemon=True)
+        worker.start()
+        try:
+            while (batch := made.get()) is not None:
+                if isinstance(batch, BaseException):
+                    raise batch
+                yield batch.to(self.device, non_blocking=True)
+        finally:
+            stop.set()
+            worker.join()
+
+
+def _cut(lengths: NDArray[np.int32], max_length: int | None) -> NDArray[np.int32]:
+    if max_length is None:
+        return lengths
+    return np.minimum(lengths, checks.at_least("max_length", max_length, 1) + 1)

@@ -1,0 +1,195 @@
+"""A prepared corpus: the folder that `seqsmooth prepare` writes and every other verb opens."""
+
+from __future__ import annotations
+
+import json
+import os
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from seqsmooth.data.arrays import open_array
+from seqsmooth.data.batches import RESIDENT_LIMIT, Batches
+from seqsmooth.data.features import FeatureStore, Id
+from seqsmooth.data.split import Split
+from seqsmooth.data.tokens import TokenStore
+from seqsmooth.ops import checks
+from seqsmooth.rewards import DocumentFrequencies
+from seqsmooth.text import Vocabulary
+
+KIND = "seqsmooth corpus 1"
+TASKS = ("captions", "translation")
+_RULE = "a folder written by `seqsmooth prepare`"
+
+
+@dataclass(frozen=True, eq=False)
+class Corpus:
+    """A folder of token arrays, texts and features; arrays are memory maps.
+
+    Attributes:
+        folder: where it is.
+        task: "captions" or "translation".
+        splits: the number of items in each.
+        fingerprint: names all that training depends on: words, tokens, ids, features.
+        made_from: what it was made from, and how.
+        vocabulary: of what is to be written.
+        source_vocabulary: of what is to be translated.
+        features: of the images; None where there are none.
+    """
+
+    folder: Path
+    task: str
+    splits: Mapping[str, int]
+    fingerprint: str
+    made_from: Mapping[str, Any]
+    vocabulary: Vocabulary
+    source_vocabulary: Vocabulary | None
+    features: FeatureStore | None
+
+    @property
+    def feature_shape(self) -> tuple[int, ...] | None:
+        """Of one image: (F,), or (R, D) with the most regions that an image has."""
+        return None if self.features is None else self.features.shape
+
+    def document_frequencies(self) -> DocumentFrequencies:
+        """Of the n-grams of the training references, for CIDEr."""
+        path = self.folder / "document_frequencies.npz"
+        rule = "one with document frequencies (left out for more than a million documents)"
+        checks.must(path.is_file(), "corpus", rule, f"{self.folder}, which has none")
+        return DocumentFrequencies.load(path)
+
+    def ids(self, split: str) -> list[Id]:
+        """The ids of the items, in order."""
+        self._check(split)
+        path = self.folder / f"{split}.items.json"
+        if not path.is_file():
+            return list(range(self.splits[split]))
+        found: list[Id] = _json(path)
+        return found
+
+    def references(self, split: str) -> list[list[list[str]]]:
+        """The words of all that people wrote for each item, whole and as they are scored."""
+        lines = self.texts(split)
+        counts = np.diff(self.split(split).firsts).tolist()
+        return [[next(lines).split(" ") for _ in range(count)] for count in counts]
+
+    def texts(self, split: str, side: str = "targets") -> Iterator[str]:
+        """The words of one text after the other, a space between them: targets, or the sources of a translation."""
+        self._check(split)
+        checks.one_of("side", side, ("targets", "sources"))
+        path = self.folder / f"{split}.{side}.txt"
+        checks.must(path.is_file(), "side", f"one that {self.folder} has", repr(side))
+        return _lines(path)
+
+    def split(self, name: str) -> Split:
+        """The arrays of a split."""
+        self._check(name)
+        if name not in self._opened:
+            self._opened[name] = self._open(name)
+        return self._opened[name]
+
+    def batches(
+        self,
+        split: str,
+        batch_size: int,
+        *,
+        shuffle: bool = True,
+        seed: int = 0,
+        references: int = 5,
+        captions_per_image: int | None = None,
+        max_length: int | None = None,
+        buckets: int = 6,
+        rank: int = 0,
+        world: int = 1,
+        device: torch.device | str | None = None,
+        resident: bool | None = None,
+        resident_limit: int = RESIDENT_LIMIT,
+    ) -> Batches:
+        """Batches of a split: see `Batches`."""
+        sizes = (len(self.vocabulary), 0 if self.source_vocabulary is None else len(self.source_vocabulary))
+        return Batches(
+            self.split(split),
+            max(sizes),
+            batch_size,
+            shuffle=shuffle,
+            seed=seed,
+            references=references,
+            captions_per_image=captions_per_image,
+            max_length=max_length,
+            buckets=buckets,
+            rank=rank,
+            world=world,
+            device=device,
+            resident=resident,
+            resident_limit=resident_limit,
+        )
+
+    def inputs(
+        self, split: str, rows: Sequence[int] | Tensor, device: torch.device | str | None = None
+    ) -> tuple[Tensor, ...]:
+        """What the model reads of some items of a split: features (and the mask of regions), or source ids."""
+        which = np.asarray(rows.cpu() if isinstance(rows, Tensor) else rows, dtype=np.int64)
+        return tuple(value.to(device or "cpu") for value in self.split(split).inputs(which))
+
+    @cached_property
+    def _opened(self) -> dict[str, Split]:
+        return {}
+
+    def _check(self, split: str) -> None:
+        checks.one_of("split", split, tuple(self.splits))
+
+    def _open(self, name: str) -> Split:
+        base = self.folder / name
+        firsts = open_array(f"{base}.firsts.npy", dimensions=1)
+        sources = TokenStore.open(f"{base}.sources") if self.source_vocabulary is not None else None
+        rows = open_array(f"{base}.features.npy", dimensions=1) if self.features is not None else None
+        return Split(TokenStore.open(f"{base}.targets"), firsts, sources, self.features, rows)
+
+
+def open_corpus(folder: str | os.PathLike[str]) -> Corpus:
+    """Open what `seqsmooth prepare` wrote."""
+    folder = Path(folder).absolute()
+    index = folder / "corpus.json"
+    checks.must(index.is_file(), "corpus", _RULE, str(folder))
+    held = _json(index)
+    try:
+        if held["kind"] != KIND:
+            raise ValueError(f"it is of the kind {held['kind']!r}")
+        task = str(held["task"])
+        splits = {str(name): int(count) for name, count in held["splits"].items()}
+        made_from, fingerprint = dict(held["made_from"]), str(held["fingerprint"])
+        features = held["features"]
+    except (ValueError, KeyError, TypeError, AttributeError) as error:
+        raise ValueError(f"`corpus` must be {_RULE}, but {index} is damaged or something else instead.") from error
+    source = folder / "source.vocabulary.json"
+    return Corpus(
+        folder,
+        task,
+        splits,
+        fingerprint,
+        made_from,
+        Vocabulary.load(folder / "vocabulary.json"),
+        Vocabulary.load(source) if task == "translation" else None,
+        None if features is None else FeatureStore.open(folder / features),
+    )
+
+
+def _json(path: Path) -> Any:
+    try:
+        return json.loads(path.read_text(encoding="utf-8"))
+    except OSError as error:
+        raise ValueError(f"`{path}` must be a file that can be read, but is not: {error.strerror}.") from error
+    except ValueError as error:
+        raise ValueError(f"`corpus` must be {_RULE}, but {path} is damaged instead.") from error
+
+
+def _lines(path: Path) -> Iterator[str]:
+    with path.open(encoding="utf-8", newline="\n") as file:
+        for line in file:
+            yield line.removesuffix("\n")

@@ -1,0 +1,213 @@
+"""Where batches come from: memory maps on the host, or copies on the device."""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple, Protocol
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+from torch import Tensor
+
+from seqsmooth.data.batch import Batch
+from seqsmooth.data.split import Split
+
+_CHUNK = 1 << 16  # sequences that are copied to a device at a time
+
+
+class Epoch(NamedTuple):
+    """Which rows make up each batch of an epoch."""
+
+    items: NDArray[np.int32]  # (batches, B) whose inputs to read
+    targets: NDArray[np.int32]  # (batches, B); the number of targets where the batch is filled up
+    bucket: NDArray[np.int8]  # (batches,)
+    tokens: NDArray[np.int64]  # (batches,) of the targets, over all ranks
+
+    @classmethod
+    def empty(cls) -> Epoch:
+        """No batches."""
+        none = np.zeros((0, 0), dtype=np.int32)
+        return cls(none, none, np.zeros(0, dtype=np.int8), np.zeros(0, dtype=np.int64))
+
+
+class Widths(NamedTuple):
+    """The shape of the batches of a bucket."""
+
+    target: int
+    source: int  # 0 where there are no sources
+
+
+class Source(Protocol):
+    """Makes batches of an epoch."""
+
+    def begin(self, epoch: Epoch) -> None:
+        """Turn to an epoch."""
+        ...
+
+    def batch(self, number: int) -> Batch:
+        """Make a batch."""
+        ...
+
+
+class Streamed:
+    """Batches on the host, from memory maps: however large the corpus, what it needs is one batch.
+
+    Args:
+        split: the items.
+        widths: of each bucket.
+        references: how many to give beside the targets; 0 for none.
+        width: of the references.
+    """
+
+    def __init__(self, split: Split, widths: tuple[Widths, ...], references: int, width: int) -> None:
+        self.split = split
+        self.widths = widths
+        self.references = references
+        self.width = width
+        self.epoch = Epoch.empty()
+
+    def begin(self, epoch: Epoch) -> None:
+        """Turn to an epoch."""
+        self.epoch = epoch
+
+    def batch(self, number: int) -> Batch:
+        """Make a batch."""
+        epoch, split = self.epoch, self.split
+        items, rows = epoch.items[number], epoch.targets[number]
+        target, source = self.widths[epoch.bucket[number]]
+        targets = torch.from_numpy(split.targets.rows(rows, target))
+        references = None
+        if self.references == 1:
+            references = targets.unsqueeze(1)
+        elif self.references > 1:
+            several = split.beside(rows, self.references).reshape(-1)
+            references = torch.from_numpy(split.targets.rows(several, self.width))
+            references = references.view(len(rows), self.references, self.width)
+        shown = np.where(rows < len(split.targets), items, -1).astype(np.int64)
+        tokens = torch.tensor(epoch.tokens[number])
+        return Batch(split.inputs(items, source), targets, references, tokens, torch.from_numpy(shown))
+
+
+class Resident:
+    """Batches on a device that holds all of the corpus: a batch is a few selections there, and the host waits for none.
+
+    Args:
+        split: the items.
+        widths: of each bucket.
+        references: how many to give beside the targets; 0 for none.
+        width: of the references.
+        device: where.
+        vocabulary: the greatest number of words on either side.
+    """
+
+    def __init__(
+        self,
+        split: Split,
+        widths: tuple[Widths, ...],
+        references: int,
+        width: int,
+        device: torch.device,
+        vocabulary: int,
+    ) -> None:
+        self.widths = widths
+        self.width = width
+        self.references = references
+        self.none = len(split.targets)
+        self.device = device
+        dtype = id_type(vocabulary)
+        widest = max(max(w.target for w in widths), width)
+        self.targets = _matrix(split.targets, widest, dtype, device)  # (M + 1, T), PAD in the last row
+        self.sources: Tensor | None = None
+        self.features: Tensor | None = None
+        self.regions: tuple[Tensor, Tensor] | None = None  # where those of each image start, and how many there are
+        if split.sources is not None:
+            self.sources = _matrix(split.sources, max(w.source for w in widths), dtype, device)
+        elif split.features is not None and split.feature_rows is not None:
+            self._take_features(split)
+        self.beside = None
+        if references > 1:
+            table = split.beside(np.arange(self.none + 1), references).astype(np.int32)
+            self.beside = torch.from_numpy(table).to(device)  # (M + 1, R)
+        self.begin(Epoch.empty())
+
+    def begin(self, epoch: Epoch) -> None:
+        """Turn to an epoch: its order is copied to the device, once."""
+        shown = np.where(epoch.targets < self.none, epoch.items, -1)
+        moved = (torch.from_numpy(values.astype(np.int64)).to(self.device) for values in (*epoch[:2], shown))
+        self.items, self.rows, self.shown = moved
+        self.tokens = torch.from_numpy(epoch.tokens).to(self.device)
+        self.bucket = epoch.bucket.tolist()
+
+    def batch(self, number: int) -> Batch:
+        """Make a batch."""
+        items, rows = self.items[number], self.rows[number]
+        target, source = self.widths[self.bucket[number]]
+        targets = self.targets[:, :target].index_select(0, rows).long()
+        references = None
+        if self.references == 1:
+            references = targets.unsqueeze(1)
+        elif self.beside is not None:
+            several = self.beside.index_select(0, rows).view(-1)
+            references = self.targets[:, : self.width].index_select(0, several).long()
+            references = references.view(len(rows), self.references, self.width)
+        return Batch(self._inputs(items, source), targets, references, self.tokens[number], self.shown[number])
+
+    def _inputs(self, items: Tensor, source: int) -> tuple[Tensor, ...]:
+        if self.sources is not None:
+            return (self.sources[:, :source].index_select(0, items).long(),)
+        if self.features is None:
+            return ()
+        if self.regions is None:
+            return (self.features.index_select(0, items).float(),)
+        start, count = (values.index_select(0, items).unsqueeze(1) for values in self.regions)
+        there = self.column < count
+        place = torch.where(there, start + self.column, start)
+        found = self.features.index_select(0, place.view(-1)).view(*place.shape, -1).float()
+        return found * there.unsqueeze(-1), there
+
+    def _take_features(self, split: Split) -> None:
+        store, rows = split.features, split.feature_rows
+        assert store is not None
+        assert rows is not None
+        sizes = np.ones(len(rows), dtype=np.int64) if store.offsets is None else np.diff(store.offsets)[rows]
+        dtype = torch.from_numpy(store.array[:0].copy()).dtype
+        shape = (int(sizes.sum()), *store.array.shape[1:])
+        self.features = torch.empty(shape, dtype=dtype, device=self.device)
+        done = 0
+        for block in store.blocks(rows):
+            self.features[done : done + len(block)].copy_(torch.from_numpy(np.ascontiguousarray(block)))
+            done += len(block)
+        if store.offsets is not None:
+            ends = np.cumsum(sizes)
+            start, count = (torch.from_numpy(one).to(self.device) for one in (ends - sizes, sizes))
+            self.regions = (start, count)
+            self.column = torch.arange(store.shape[0], device=self.device)
+
+
+def id_type(vocabulary: int) -> torch.dtype:
+    """The smallest type that holds the ids of so many words."""
+    return torch.int16 if vocabulary <= 1 << 15 else torch.int32
+
+
+def resident_bytes(split: Split, widths: tuple[Widths, ...], references: int, width: int, vocabulary: int) -> int:
+    """How much memory `Resident` takes."""
+    size = id_type(vocabulary).itemsize
+    held = (len(split.targets) + 1) * max(max(w.target for w in widths), width) * size
+    held += 8 * 3 * len(split.targets)  # the order of an epoch
+    if references > 1:
+        held += 4 * references * (len(split.targets) + 1)
+    if split.sources is not None:
+        held += (len(split.sources) + 1) * max(w.source for w in widths) * size
+    elif split.features is not None and split.feature_rows is not None:
+        array, offsets = split.features.array, split.features.offsets
+        rows = len(split) if offsets is None else int(np.diff(offsets)[split.feature_rows].sum())
+        held += rows * int(np.prod(array.shape[1:])) * array.dtype.itemsize
+    return held
+
+
+def _matrix(store: Any, width: int, dtype: torch.dtype, device: torch.device) -> Tensor:
+    found = torch.zeros(len(store) + 1, width, dtype=dtype, device=device)
+    for begin in range(0, len(store), _CHUNK):
+        which = np.arange(begin, min(begin + _CHUNK, len(store)))
+        found[begin : begin + len(which)].copy_(torch.from_numpy(store.rows(which, width)))
+    return found
