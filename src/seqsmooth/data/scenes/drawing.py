@@ -24,7 +24,7 @@ PAINT = {
     "white": (0.96, 0.96, 0.96),
     "black": (0.14, 0.14, 0.16),
 }
-RADIUS = {"small": 5.5, "medium": 8.0, "large": 12.0}
+RADIUS = {"small": 7.0, "medium": 10.0, "large": 15.0}
 # The sky at its top and at the horizon, the ground at the horizon and at its bottom.
 LAND = {
     "meadow": ((0.42, 0.70, 0.95), (0.80, 0.92, 0.99), (0.55, 0.78, 0.40), (0.36, 0.62, 0.28)),
