@@ -28,7 +28,8 @@ def build(name: str) -> Model:
     if name == "top_down":
         return TopDown(V, F, 5, 6, 9, **none)
     cell, deep = ("gru" if name == "rnnsearch_gru" else "lstm"), name == "rnnsearch_deep"
-    return RNNsearch(V, V, 5, 4, 6, 9, cell=cell, deep_output=deep, source_dropout=0.0, **none)
+    layers = 2 if name == "rnnsearch_two" else 1
+    return RNNsearch(V, V, 5, 4, 6, 9, cell=cell, deep_output=deep, layers=layers, source_dropout=0.0, **none)
 
 
 def given(name: str, items: int, steps: int, places: int) -> tuple[tuple[Tensor, ...], Tensor]:
@@ -56,7 +57,7 @@ def outcome(
 
 
 @pytest.mark.parametrize(("items", "steps", "places"), SHAPES)
-@pytest.mark.parametrize("name", ["top_down", "rnnsearch", "rnnsearch_gru", "rnnsearch_deep"])
+@pytest.mark.parametrize("name", ["top_down", "rnnsearch", "rnnsearch_gru", "rnnsearch_deep", "rnnsearch_two"])
 def test_kernels_are_plain_torch(
     name: str, items: int, steps: int, places: int, kernels: torch.device, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -109,11 +110,11 @@ def test_contexts_alone_may_be_asked_for(kernels: torch.device) -> None:
         gates = model.word_gates(model.embedding(tokens.t().to(device)))
         if dtype == torch.float32:
             weights = model.score, model.recurrent.weight, model.context_gates.weight
-            _, contexts = loops.search(gates, memory.keys, memory.values, memory.mask, memory.first, *weights)
+            _, contexts = loops.search(gates, memory.keys, memory.values, memory.mask, memory.first[:, 0], *weights)
         else:
             state, steps = model.start(memory), []
             for step in gates.unbind(0):
-                context, state = model._advance(memory, state, step)
+                context, state = model._look(memory, state, step)
                 steps.append(context)
             contexts = torch.stack(steps)
         contexts.square().sum().backward()

@@ -7,8 +7,7 @@ import torch
 from torch import Tensor
 
 import seqsmooth as ss
-from seqsmooth.models import BidirectionalEncoder, Model, RNNsearch, ShowTell, TopDown
-from seqsmooth.models.encoder import reversal
+from seqsmooth.models import Luong, Model, RNNsearch, ShowTell, TopDown
 from seqsmooth.models.model import repeat
 
 B, T, V, F, R, S = 3, 5, 11, 6, 4, 7
@@ -20,6 +19,16 @@ MODELS: dict[str, Callable[[], Model]] = {
     "rnnsearch": lambda: RNNsearch(V + 2, V, 5, 4, 6, 9),
     "rnnsearch_gru": lambda: RNNsearch(V + 2, V, 5, 4, 6, cell="gru"),
     "rnnsearch_deep": lambda: RNNsearch(V + 2, V, 5, 4, 6, deep_output=True, tied=True),
+    "rnnsearch_two": lambda: RNNsearch(V + 2, V, 5, 4, 6, encoder_layers=2, layers=2),
+    "rnnsearch_three": lambda: RNNsearch(V + 2, V, 5, 4, 6, cell="gru", encoder_layers=3, layers=3, deep_output=True),
+    "rnnsearch_fed": lambda: RNNsearch(V + 2, V, 5, 4, 6, deep_output=True, input_feeding=True),
+    "rnnsearch_fed_two": lambda: RNNsearch(
+        V + 2, V, 5, 4, 6, layers=2, cell="gru", deep_output=True, input_feeding=True
+    ),
+    "luong": lambda: Luong(V + 2, V, 6, 3, tied=True),
+    "luong_two": lambda: Luong(V + 2, V, 5, 3, encoder_layers=2),
+    "luong_input": lambda: Luong(V + 2, V, 5, 3, feeding="input"),
+    "luong_none": lambda: Luong(V + 2, V, 5, 3, feeding="none"),
 }
 
 
@@ -81,7 +90,7 @@ def test_an_item_does_not_see_its_neighbours(name: str) -> None:
     torch.testing.assert_close(together, torch.cat(alone), rtol=1e-12, atol=1e-12)
 
 
-@pytest.mark.parametrize("name", ["top_down", "rnnsearch", "rnnsearch_gru", "rnnsearch_deep"])
+@pytest.mark.parametrize("name", [name for name in MODELS if name != "show_tell"])
 def test_padding_is_not_seen(name: str) -> None:
     """The second item is the same without its padding, and whatever its padding is."""
     model, inputs = build(name).eval(), cast(given(name), torch.float64)
@@ -134,6 +143,10 @@ def test_every_parameter_learns(name: str) -> None:
         ("rnnsearch", "source_dropout"),
         ("rnnsearch", "embedding_dropout"),
         ("rnnsearch", "output_dropout"),
+        ("rnnsearch_fed", "output_dropout"),
+        ("luong", "source_dropout"),
+        ("luong", "embedding_dropout"),
+        ("luong", "output_dropout"),
     ],
 )
 def test_dropout_is_where_its_name_says(name: str, place: str) -> None:
@@ -156,6 +169,42 @@ def test_dropout_is_where_its_name_says(name: str, place: str) -> None:
     assert not torch.equal(dropped, expected)
 
 
+def test_dropout_between_layers_cuts_them() -> None:
+    """Where all is dropped, the second layer sees the context alone: whatever the first one's words are."""
+    model, inputs = build("rnnsearch_two").train(), cast(given("rnnsearch"), torch.float64)
+    for part in model.modules():
+        if isinstance(part, torch.nn.Dropout):
+            part.p = 0.0
+    expected = model(inputs, TOKENS)
+    upper = model.upper.weight_ih_l0
+    model.layer_dropout.p = 1.0
+    dropped = model(inputs, TOKENS)
+    with torch.no_grad():
+        upper[:, : model.units] = 0
+    model.layer_dropout.p = 0.0
+    torch.testing.assert_close(dropped, model(inputs, TOKENS))
+    assert not torch.allclose(dropped, expected)
+
+
+def test_dropout_between_layers_of_the_encoder() -> None:
+    model, inputs = build("rnnsearch_two").train(), cast(given("rnnsearch"), torch.float64)
+    model.source_dropout.p = 0.0
+    model.encoder.dropout.p = 1.0
+    changed = torch.where(inputs[0] > 0, inputs[0] % (V + 1) + 1, 0)
+    assert torch.equal(model.encode(inputs[0]).values, model.encode(changed).values)
+    model.encoder.dropout.p = 0.0
+    assert not torch.equal(model.encode(inputs[0]).values, model.encode(changed).values)
+
+
+def test_dropout_of_the_bridge() -> None:
+    model, inputs = build("luong").train(), given("luong")
+    model.source_dropout.p = 0.0
+    model.bridge_dropout.p = 1.0
+    assert not model.encode(*inputs).hidden.any()
+    model.bridge_dropout.p = 0.0
+    assert model.encode(*inputs).hidden.all()
+
+
 def test_gru_is_that_of_torch() -> None:
     from seqsmooth.models import cells
 
@@ -174,30 +223,6 @@ def test_lstm_is_that_of_torch() -> None:
         torch.testing.assert_close(part, expected)
 
 
-@pytest.mark.parametrize("kind", ["lstm", "gru"])
-def test_encoder_is_that_of_torch_on_packed_sequences(kind: str) -> None:
-    torch.manual_seed(0)
-    encoder = BidirectionalEncoder(3, 4, kind).double()
-    theirs = (torch.nn.LSTM if kind == "lstm" else torch.nn.GRU)(3, 4, bidirectional=True).double()
-    for suffix, ours in (("", encoder.onward), ("_reverse", encoder.homeward)):
-        for parameter, value in ours.named_parameters():
-            getattr(theirs, parameter + suffix).data.copy_(value)
-    lengths = torch.tensor([5, 2, 4])
-    mask = torch.arange(5).unsqueeze(1) < lengths
-    sequences = torch.randn(5, 3, 3, dtype=torch.float64)
-    states, last = encoder(sequences, mask)
-    packed = torch.nn.utils.rnn.pack_padded_sequence(sequences, lengths, enforce_sorted=False)
-    output, final = theirs(packed)
-    expected, _ = torch.nn.utils.rnn.pad_packed_sequence(output)
-    torch.testing.assert_close(states * mask.unsqueeze(-1), expected)
-    torch.testing.assert_close(last, (final[0] if kind == "lstm" else final)[1])
-
-
-def test_reversal() -> None:
-    mask = torch.tensor([[True, True, False], [True, True, False], [True, False, False]])
-    assert reversal(mask).tolist() == [[2, 1, 0], [1, 0, 1], [0, 2, 2]]
-
-
 def test_repeat() -> None:
     assert [part.tolist() for part in repeat((torch.tensor([1, 2]),), 2)] == [[1, 1, 2, 2]]
 
@@ -210,6 +235,14 @@ def test_starts_from_given_vectors() -> None:
     assert model.head.weight.requires_grad
 
 
+@pytest.mark.parametrize("make", [RNNsearch, Luong])
+def test_both_sides_start_from_given_vectors(make: type[Model]) -> None:
+    vectors, source_vectors = torch.randn(V, 5), torch.randn(V + 2, 5)
+    model = make(V + 2, V, 5, 4, vectors=vectors, source_vectors=source_vectors)
+    assert torch.equal(model.embedding.weight, vectors)
+    assert torch.equal(model.source_embedding.weight, source_vectors)
+
+
 @pytest.mark.parametrize(
     ("make", "message"),
     [
@@ -219,6 +252,15 @@ def test_starts_from_given_vectors() -> None:
         (lambda: RNNsearch(V, V, cell="rnn"), "`kind` must be one of 'lstm', 'gru'"),  # type: ignore[arg-type]
         (lambda: ShowTell(V, F).encode(torch.zeros(2, F + 1)), r"`features` must be of shape \(B, F\) = \(\*, 6\)"),
         (lambda: TopDown(V, F).encode(torch.zeros(2, 3, F), torch.ones(2, 3)), "`mask` must be of type torch.bool"),
+        (
+            lambda: RNNsearch(V, V, input_feeding=True),
+            "`deep_output` must be True where the input is fed, but is False",
+        ),
+        (lambda: RNNsearch(V, V, layers=0), "`layers` must be 1 or more"),
+        (lambda: RNNsearch(V, V, 5, source_vectors=torch.zeros(V, 4)), r"`source_vectors` must be of shape \(V, E\)"),
+        (lambda: Luong(V, V, feeding="both"), "`feeding` must be one of 'state', 'input', 'none'"),  # type: ignore[arg-type]
+        (lambda: Luong(V, V, 5, 5, tied=True), "`embedding_size` must be that of the hidden states, 10, where tied"),
+        (lambda: ShowTell(V, F, embedding_size=0), "`embedding_size` must be 1 or more"),
         (lambda: RNNsearch(V, V).encode(torch.zeros(2, 3)), "`source` must be a tensor of whole numbers"),
     ],
 )

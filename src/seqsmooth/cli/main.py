@@ -21,6 +21,8 @@ class Verb:
     summary: str
     options: Callable[[argparse.ArgumentParser], None]
     run: Callable[[argparse.Namespace], int]
+    dotted: bool = False
+    """Whether values of a config may be given by their dotted keys."""
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
@@ -29,8 +31,13 @@ def main(arguments: Sequence[str] | None = None) -> int:
     Args:
         arguments: The words after `seqsmooth`; those of the process where None.
     """
-    given = _parser().parse_args(arguments)
+    plain, dotted = _dotted(sys.argv[1:] if arguments is None else arguments)
+    parser = _parser()
+    given = parser.parse_args(plain)
     verb: Verb = given.verb
+    if dotted and not verb.dotted:
+        parser.error(f"unrecognized arguments: --{dotted[0][0]}")
+    given.dotted = dotted
     try:
         return verb.run(given)
     except BrokenPipeError:  # whoever read the output has seen enough; the interpreter must not try to flush the rest
@@ -89,6 +96,30 @@ def _glove(given: argparse.Namespace) -> int:
     return glove.start(given)
 
 
+def _train_options(parser: argparse.ArgumentParser) -> None:
+    from seqsmooth.cli import train
+
+    train.options(parser)
+
+
+def _train(given: argparse.Namespace) -> int:
+    from seqsmooth.cli import train
+
+    return train.start(given, given.dotted)
+
+
+def _decode_options(parser: argparse.ArgumentParser) -> None:
+    from seqsmooth.cli import decode
+
+    decode.options(parser)
+
+
+def _decode(given: argparse.Namespace) -> int:
+    from seqsmooth.cli import decode
+
+    return decode.start(given)
+
+
 def _no_options(parser: argparse.ArgumentParser) -> None:
     pass
 
@@ -101,6 +132,8 @@ def _doctor(given: argparse.Namespace) -> int:
 
 VERBS: dict[str, Verb] = {
     "demo": Verb("train a small captioner with several losses and compare them", _demo_options, _demo),
+    "train": Verb("train a model as a config says, or go on with it", _train_options, _train, dotted=True),
+    "decode": Verb("write captions or translations with trained models, and score them", _decode_options, _decode),
     "score": Verb("score captions or translations against their references", _score_options, _score),
     "glove": Verb("train word vectors on a corpus", _glove_options, _glove),
     "bench": Verb("time every loss beside its peers", _bench_options, _bench),
@@ -119,3 +152,17 @@ def _parser() -> argparse.ArgumentParser:
         verb.options(child)
         child.set_defaults(verb=verb)
     return parser
+
+
+def _dotted(words: Sequence[str]) -> tuple[list[str], list[tuple[str, str]]]:
+    """Take `--a.b VALUE` and `--a.b=VALUE` out of the words of a command line."""
+    plain: list[str] = []
+    found: list[tuple[str, str]] = []
+    rest = iter(words)
+    for word in rest:
+        name, equals, value = word.removeprefix("--").partition("=")
+        if word.startswith("--") and "." in name:
+            found.append((name, value if equals else next(rest, "")))
+        else:
+            plain.append(word)
+    return plain, found

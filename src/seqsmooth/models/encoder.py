@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 from functools import cache
-from typing import Literal
+from typing import Literal, NamedTuple
 
 import torch
+import torch.nn.functional as F
 from torch import Tensor, nn
 
 from seqsmooth.ops import checks
+from seqsmooth.ops.precision import widen
 
 Kind = Literal["lstm", "gru"]
 KINDS: tuple[Kind, ...] = ("lstm", "gru")
@@ -16,8 +18,17 @@ CONCURRENT = True
 """Whether the two directions run side by side on a GPU."""
 
 
+class Encoded(NamedTuple):
+    """What both directions have read; the last state of a direction is that where its own sequence ends."""
+
+    states: Tensor  # (S, B, 2H)
+    onward: Tensor  # (B, H) the last one
+    homeward: Tensor  # (B, H) likewise: at the first word
+    cells: Tensor | None  # (B, 2H) homeward's and onward's last; only where asked for
+
+
 class BidirectionalEncoder(nn.Module):
-    """Two recurrent networks, one of them over the reversed sequences.
+    """Recurrent networks in pairs, one of them over the reversed sequences; each pair reads what that below it says.
 
     A packed sequence would need lengths on the host. Instead each sequence is reversed in its place, so that its
     padding stays at the end where neither direction has met it yet; each direction is one call of cuDNN on a GPU.
@@ -26,35 +37,66 @@ class BidirectionalEncoder(nn.Module):
         size: E, of what is read.
         units: H of each direction.
         kind: "lstm" or "gru".
+        layers: how many pairs.
+        dropout: of what a pair says to the next.
+        cells: whether the last cells are wanted, of LSTMs only.
     """
 
-    def __init__(self, size: int, units: int, kind: Kind = "lstm") -> None:
+    def __init__(
+        self,
+        size: int,
+        units: int,
+        kind: Kind = "lstm",
+        *,
+        layers: int = 1,
+        dropout: float = 0.0,
+        cells: bool = False,
+    ) -> None:
         super().__init__()
         checks.one_of("kind", kind, KINDS)
+        checks.must(not cells or kind == "lstm", "kind", "'lstm' where cells are wanted", repr(kind))
         make = nn.LSTM if kind == "lstm" else nn.GRU
-        self.onward = make(size, units)
-        self.homeward = make(size, units)
+        sizes = [size] + [2 * units] * (checks.at_least("layers", layers, 1) - 1)
+        self.onward = nn.ModuleList(make(width, units) for width in sizes)
+        self.homeward = nn.ModuleList(make(width, units) for width in sizes)
+        self.dropout = nn.Dropout(checks.fraction("dropout", dropout))
+        self.cells = cells
 
     def forward(
         self,
         sequences: Tensor,  # (S, B, E)
         mask: Tensor,  # (S, B) bool, True before the padding
-    ) -> tuple[Tensor, Tensor]:  # (S, B, 2H), (B, H)
-        """The states at each place, and the last state of the reversed sequences, which has seen everything."""
-        index = reversal(mask).unsqueeze(-1)
-        turned = sequences.gather(0, index.expand_as(sequences))
-        # Each direction is a chain of small kernels that leaves most of a GPU idle, so they run side by side; autograd
-        # runs the way back on the same streams. Either waits for the other at both ends, so memory passes safely.
-        here, aside = _streams(sequences.device)
-        if here is not None and aside is not None:
-            aside.wait_stream(here)
-        with torch.cuda.stream(aside):
-            homeward, _ = self.homeward(turned)
-        onward, _ = self.onward(sequences)
-        if here is not None and aside is not None:
-            here.wait_stream(aside)
-        homeward = homeward.gather(0, index.expand_as(homeward))
-        return torch.cat([onward, homeward], -1), homeward[0]
+    ) -> Encoded:
+        """The states at each place, and the last ones of both directions."""
+        turn = reversal(mask).unsqueeze(-1)
+        ends = (mask.sum(0) - 1).clamp_min(0)[None, :, None]  # (1, B, 1)
+        states = sequences
+        for number, (right, left) in enumerate(zip(self.onward, self.homeward, strict=True)):
+            read = self.dropout(states) if number else states
+            turned = read.gather(0, turn.expand_as(read))
+            onward, backwards = _side_by_side(right, left, read, turned)
+            homeward = backwards.gather(0, turn.expand_as(backwards))
+            states = torch.cat([onward, homeward], -1)
+        last = onward.gather(0, ends.expand(-1, -1, onward.shape[-1])).squeeze(0)
+        cells = None
+        if self.cells:
+            both = last_cell(left, turned, backwards, mask), last_cell(right, read, onward, mask)
+            cells = torch.cat(both, -1)
+        return Encoded(states, last, homeward[0], cells)
+
+
+def read_source(
+    inputs: tuple[Tensor, ...],  # ids (B, S), and if PAD does not tell it their mask (B, S) bool, True before padding
+    pad: int,
+) -> tuple[Tensor, Tensor]:  # (B, S) ids, (B, S) mask
+    """Check what a model of translation is given."""
+    source = inputs[0]
+    checks.integers("source", source)
+    checks.shape("source", source, None, None, letters="(B, S)")
+    mask = inputs[1] if len(inputs) > 1 else source != pad
+    checks.shape("mask", mask, *source.shape, letters="(B, S)")
+    checks.must(mask.dtype == torch.bool, "mask", "of type torch.bool", mask.dtype)
+    return source, mask
 
 
 def reversal(
@@ -63,6 +105,44 @@ def reversal(
     """Where each place of the reversed sequences is in the sequences themselves, and the other way round."""
     places = torch.arange(mask.shape[0], device=mask.device).unsqueeze(-1)
     return torch.where(mask, mask.sum(0) - 1 - places, places)
+
+
+def last_cell(
+    lstm: nn.Module,  # an `nn.LSTM` of one layer and one direction
+    read: Tensor,  # (S, B, E)
+    states: Tensor,  # (S, B, H) what it says to that
+    mask: Tensor,  # (S, B) bool, True before the padding
+) -> Tensor:  # (B, H)
+    """The cell of an LSTM at the last place before the padding.
+
+    `nn.LSTM` gives the cell at the end of the padding only. But its hidden states are known, so all gates are one
+    product more, and the cell is c = sum_k i_k g_k prod_{j > k} f_j: no loop, and the padding has no terms.
+    """
+    before = torch.cat([torch.zeros_like(states[:1]), states[:-1]])
+    inward, recurrent, bias, other_bias = lstm.parameters()
+    gates = F.linear(read, inward, bias) + F.linear(before, recurrent, other_bias)
+    i, f, g, _ = widen(gates).chunk(4, -1)
+    kept = F.logsigmoid(f).masked_fill(~mask.unsqueeze(-1), 0)
+    after = kept.flip(0).cumsum(0).flip(0) - kept
+    written = (i.sigmoid() * g.tanh()).masked_fill(~mask.unsqueeze(-1), 0)
+    return (written * after.exp()).sum(0).to(gates.dtype)
+
+
+def _side_by_side(right: nn.Module, left: nn.Module, read: Tensor, turned: Tensor) -> tuple[Tensor, Tensor]:
+    """Both directions of a pair.
+
+    Each is a chain of small kernels that leaves most of a GPU idle, so there they run on two streams; autograd runs the
+    way back on the same streams. Either waits for the other at both ends, so memory passes safely.
+    """
+    here, aside = _streams(read.device)
+    if here is not None and aside is not None:
+        aside.wait_stream(here)
+    with torch.cuda.stream(aside):
+        homeward, _ = left(turned)
+    onward, _ = right(read)
+    if here is not None and aside is not None:
+        here.wait_stream(aside)
+    return onward, homeward
 
 
 def _streams(device: torch.device) -> tuple[torch.cuda.Stream | None, torch.cuda.Stream | None]:

@@ -9,6 +9,7 @@ from typing import Generic, TypeVar
 import torch
 from torch import Tensor, nn
 
+from seqsmooth.models.plain import Plain
 from seqsmooth.ops import checks
 
 Memory = TypeVar("Memory", bound=tuple[Tensor, ...])
@@ -17,12 +18,13 @@ State = TypeVar("State", bound=tuple[Tensor, ...])
 """What is known of the tokens so far: likewise."""
 
 
-class Model(nn.Module, Generic[Memory, State]):
+class Model(Plain, Generic[Memory, State]):
     """A sequence generator: inputs to memory, memory and tokens to hidden states, hidden states to logits by `head`.
 
     `decode` reads whole sequences for training; `step` reads one token of each item for writing. Both compute the same.
     The head is apart, so that `objective.head(hidden, model.head.weight, candidates, model.head.bias)` can do without
     all the logits. Shapes never depend on values: padding is a mask, and everything can be captured in a CUDA graph.
+    `seqsmooth.models.build(**model.config())` makes a model of the same kind and sizes.
     """
 
     head: nn.Linear
@@ -82,12 +84,19 @@ def repeat(memory: Memory, times: int) -> Memory:
     return type(memory)(*parts) if hasattr(memory, "_fields") else type(memory)(parts)
 
 
-def embedding(vocab_size: int, size: int, vectors: Tensor | None) -> nn.Embedding:
-    """An embedding, uniform in (-0.1, 0.1) as the authors', or one that starts from given vectors (V, E)."""
-    table = nn.Embedding(vocab_size, size)
+def embedding(
+    vocab_size: int,
+    size: int,
+    vectors: Tensor | None,  # (V, E)
+    *,
+    source: bool = False,
+) -> nn.Embedding:
+    """An embedding, uniform in (-0.1, 0.1) as the authors', or one that starts from given vectors."""
+    checks.at_least("source_size" if source else "vocab_size", vocab_size, 1)
+    table = nn.Embedding(vocab_size, checks.at_least("embedding_size", size, 1))
     nn.init.uniform_(table.weight, -0.1, 0.1)
     if vectors is not None:
-        checks.shape("vectors", vectors, vocab_size, size, letters="(V, E)")
+        checks.shape("source_vectors" if source else "vectors", vectors, vocab_size, size, letters="(V, E)")
         with torch.no_grad():
             table.weight.copy_(vectors)
     return table

@@ -8,7 +8,7 @@ import torch
 from torch import Tensor, nn
 
 from seqsmooth.models import cells, loops
-from seqsmooth.models.encoder import BidirectionalEncoder, Kind
+from seqsmooth.models.encoder import BidirectionalEncoder, Kind, read_source
 from seqsmooth.models.model import Model, embedding, output, recurrent
 from seqsmooth.ops import checks
 from seqsmooth.ops.attention import additive_attention
@@ -19,22 +19,25 @@ class Source(NamedTuple):
 
     values: Tensor  # (B, S, C)
     keys: Tensor  # (B, S, A)
-    first: Tensor  # (B, H) the decoder's first hidden state
+    first: Tensor  # (B, L, H) the decoder's first hidden states
     mask: Tensor  # (B, S) bool
 
 
 class Decoder(NamedTuple):
-    """The state of the decoder."""
+    """The state of the decoder; what it has no use for is empty."""
 
-    hidden: Tensor  # (B, H)
-    cell: Tensor  # (B, H); unused with a GRU
+    hidden: Tensor  # (B, L, H)
+    cell: Tensor  # (B, L, H); (B, 0, H) with a GRU
+    fed: Tensor  # (B, D) what left last; (B, 0) without input feeding
 
 
 class RNNsearch(Model[Source, Decoder]):
     """RNNsearch, Bahdanau et al. 2015: a bidirectional encoder, and a decoder that looks before it reads each word.
 
-    With s the decoder's state, c_t = attention(s_{t-1}), s_t = cell(s_{t-1}, [y_{t-1}, c_t]). The deep output is
-    tanh(W [s_t, y_{t-1}, c_t]), of the size of the words, so that it can be tied; without, s_t leaves as it is.
+    With s the state of the decoder's first layer, c_t = attention(s_{t-1}), s_t = cell(s_{t-1}, [y_{t-1}, c_t]). Layers
+    above it read [s_t, c_t]. The deep output is tanh(W [s_t, y_{t-1}, c_t]) with s_t of the last layer, of the size of
+    the words, so that it can be tied; without, s_t leaves as it is. With input feeding (Luong et al. 2015) the first
+    layer also reads the deep output of the step before.
 
     Args:
         source_size: size of the source vocabulary.
@@ -44,14 +47,21 @@ class RNNsearch(Model[Source, Decoder]):
         units: H of the decoder.
         attention_size: A; as `units` by default.
         cell: "lstm" or "gru", on both sides.
+        encoder_layers: of the encoder; 2 in the authors' runs on WMT.
+        layers: L, of the decoder.
         source_pad: the id of padding on the source side, where no mask is given.
         deep_output: see above.
+        input_feeding: see above; it needs the deep output.
         source_dropout: of the source words read.
         embedding_dropout: of the target words read.
+        layer_dropout: of what a layer says to the next, on both sides.
         output_dropout: of the hidden states that leave.
         tied: one matrix reads and writes target words.
         vectors: where the target embedding starts from.
+        source_vectors: where the source embedding starts from.
     """
+
+    kind = "rnnsearch"
 
     def __init__(
         self,
@@ -63,24 +73,37 @@ class RNNsearch(Model[Source, Decoder]):
         attention_size: int | None = None,
         *,
         cell: Kind = "lstm",
+        encoder_layers: int = 1,
+        layers: int = 1,
         source_pad: int = 0,
         deep_output: bool = False,
+        input_feeding: bool = False,
         source_dropout: float = 0.2,
         embedding_dropout: float = 0.2,
+        layer_dropout: float = 0.0,
         output_dropout: float = 0.2,
         tied: bool = False,
         vectors: Tensor | None = None,  # (V, E)
+        source_vectors: Tensor | None = None,  # (source_size, E)
     ) -> None:
         super().__init__()
         self.units = checks.at_least("units", units, 1)
+        self.layers = checks.at_least("layers", layers, 1)
         self.attention_size = units if attention_size is None else checks.at_least("attention_size", attention_size, 1)
         self.source_pad = checks.at_least("source_pad", source_pad, 0)
-        self.kind: Kind = cell
-        gates, context = (4 if cell == "lstm" else 3) * units, 2 * encoder_units
-        self.source_embedding = embedding(source_size, embedding_size, None)
-        self.encoder = BidirectionalEncoder(embedding_size, encoder_units, cell)
+        checks.at_least("encoder_layers", encoder_layers, 1)
+        for name, flag in (("deep_output", deep_output), ("input_feeding", input_feeding), ("tied", tied)):
+            checks.flag(name, flag)
+        checks.must(deep_output or not input_feeding, "deep_output", "True where the input is fed", deep_output)
+        between = checks.fraction("layer_dropout", layer_dropout)
+        self.cell: Kind = cell
+        gates, context = (4 if cell == "lstm" else 3) * units, 2 * checks.at_least("encoder_units", encoder_units, 1)
+        self.source_embedding = embedding(source_size, embedding_size, source_vectors, source=True)
+        self.encoder = BidirectionalEncoder(
+            embedding_size, encoder_units, cell, layers=encoder_layers, dropout=layer_dropout
+        )
         self.key = nn.Linear(context, self.attention_size)
-        self.bridge = nn.Linear(encoder_units, units)
+        self.bridge = nn.Linear(encoder_units, layers * units)
         self.embedding = embedding(vocab_size, embedding_size, vectors)
         self.score = nn.Parameter(
             torch.empty(self.attention_size).uniform_(-(self.attention_size**-0.5), self.attention_size**-0.5)
@@ -88,11 +111,16 @@ class RNNsearch(Model[Source, Decoder]):
         self.word_gates = recurrent(embedding_size, gates, units, bias=True)
         self.context_gates = recurrent(context, gates, units)
         self.recurrent = recurrent(units, self.attention_size + gates, units)  # the query, then the gates
+        above, inside = layers - 1, layer_dropout if layers > 2 else 0.0
+        make = nn.LSTM if cell == "lstm" else nn.GRU
+        self.upper = make(units + context, units, above, dropout=inside) if above else None
         size = embedding_size if deep_output else units
         self.deep = nn.Linear(units + embedding_size + context, size) if deep_output else None
+        self.feed_gates = recurrent(size, gates, units) if input_feeding else None
         self.head = output(size, vocab_size, self.embedding if tied else None)
         self.source_dropout = nn.Dropout(checks.fraction("source_dropout", source_dropout))
         self.embedding_dropout = nn.Dropout(checks.fraction("embedding_dropout", embedding_dropout))
+        self.layer_dropout = nn.Dropout(between)
         self.output_dropout = nn.Dropout(checks.fraction("output_dropout", output_dropout))
 
     def encode(
@@ -100,19 +128,17 @@ class RNNsearch(Model[Source, Decoder]):
         *inputs: Tensor,  # source ids (B, S), and if PAD does not tell it their mask (B, S) bool, True before padding
     ) -> Source:
         """Read the source both ways."""
-        source = inputs[0]
-        checks.integers("source", source)
-        checks.shape("source", source, None, None, letters="(B, S)")
-        mask = inputs[1] if len(inputs) > 1 else source != self.source_pad
-        checks.shape("mask", mask, *source.shape, letters="(B, S)")
-        checks.must(mask.dtype == torch.bool, "mask", "of type torch.bool", mask.dtype)
-        states, last = self.encoder(self.source_dropout(self.source_embedding(source.t())), mask.t())
-        values = states.transpose(0, 1).contiguous()
-        return Source(values, self.key(values), torch.tanh(self.bridge(last)), mask)
+        source, mask = read_source(inputs, self.source_pad)
+        read = self.encoder(self.source_dropout(self.source_embedding(source.t())), mask.t())
+        values = read.states.transpose(0, 1).contiguous()
+        first = torch.tanh(self.bridge(read.homeward)).view(-1, self.layers, self.units)
+        return Source(values, self.key(values), first, mask)
 
     def start(self, memory: Source) -> Decoder:
-        """From the encoder's last state, the cell empty."""
-        return Decoder(memory.first, torch.zeros_like(memory.first))
+        """From the encoder's last state, the cells empty."""
+        first, size = memory.first, 0 if self.feed_gates is None else self.head.in_features
+        cell = torch.zeros_like(first if self.cell == "lstm" else first[:, :0])
+        return Decoder(first, cell, first.new_zeros(first.shape[0], size))
 
     def decode(
         self,
@@ -121,25 +147,35 @@ class RNNsearch(Model[Source, Decoder]):
     ) -> Tensor:  # (B, T, D)
         """The hidden states after each of the tokens."""
         words = self.embedding_dropout(self.embedding(tokens.t()))
-        gates = self.word_gates(words)  # (T, B, G)
+        gates, state = self.word_gates(words), self.start(memory)  # (T, B, G)
+        if self.feed_gates is not None:  # what leaves is part of the recurrence
+            leaving = []
+            for step, word in zip(gates.unbind(0), words.unbind(0), strict=True):
+                one, state = self._advance(memory, state, step, word)
+                leaving.append(one)
+            fed: Tensor = self.output_dropout(torch.stack(leaving, 1))
+            return fed
         if loops.runs(gates, memory.keys):
             hidden, contexts = loops.search(
                 gates,
                 memory.keys,
                 memory.values,
                 memory.mask,
-                memory.first,
+                memory.first[:, 0],
                 self.score,
                 self.recurrent.weight,
                 self.context_gates.weight,
             )
         else:
-            state, steps = self.start(memory), []
+            below, steps = state, []
             for step in gates.unbind(0):
-                context, state = self._advance(memory, state, step)
-                steps.append((state.hidden, context))
+                context, below = self._look(memory, below, step)
+                steps.append((below.hidden[:, 0], context))
             hidden, contexts = (torch.stack(parts) for parts in zip(*steps, strict=True))
-        return self._leave(hidden, words, contexts).transpose(0, 1)
+        if self.upper is not None:
+            hidden, _ = self._climb(hidden, contexts, state)
+        left: Tensor = self.output_dropout(self._leave(hidden, words, contexts))
+        return left.transpose(0, 1)
 
     def step(
         self,
@@ -149,21 +185,62 @@ class RNNsearch(Model[Source, Decoder]):
     ) -> tuple[Tensor, Decoder]:  # (B, D)
         """The hidden state after one more token."""
         words = self.embedding_dropout(self.embedding(tokens))
-        context, state = self._advance(memory, state, self.word_gates(words))
-        return self._leave(state.hidden, words, context), state
+        leaving, state = self._advance(memory, state, self.word_gates(words), words)
+        return self.output_dropout(leaving), state
 
     def _advance(
         self,
         memory: Source,
         state: Decoder,
         gates: Tensor,  # (B, G)
-    ) -> tuple[Tensor, Decoder]:  # (B, C) context
-        query, memories = self.recurrent(state.hidden).tensor_split([self.attention_size], -1)
+        words: Tensor,  # (B, E)
+    ) -> tuple[Tensor, Decoder]:  # (B, D)
+        """A step of all layers."""
+        if self.feed_gates is not None:
+            gates = gates + self.feed_gates(state.fed)
+        context, after = self._look(memory, state, gates)
+        hidden = after.hidden[:, 0]
+        if self.upper is not None:
+            tops, above = self._climb(hidden.unsqueeze(0), context.unsqueeze(0), state)
+            hidden = tops[0]
+            after = Decoder(
+                torch.cat([after.hidden, above.hidden], 1), torch.cat([after.cell, above.cell], 1), state.fed
+            )
+        leaving = self._leave(hidden, words, context)
+        return leaving, after if self.feed_gates is None else after._replace(fed=leaving)
+
+    def _look(
+        self,
+        memory: Source,
+        state: Decoder,
+        gates: Tensor,  # (B, G)
+    ) -> tuple[Tensor, Decoder]:  # (B, C) context, the first layer's state
+        """A step of the first layer."""
+        before = state.hidden[:, 0]
+        query, memories = self.recurrent(before).tensor_split([self.attention_size], -1)
         context = additive_attention(query, memory.keys, self.score, memory.values, memory.mask)
         read = gates + self.context_gates(context)
-        if self.kind == "gru":
-            return context, Decoder(cells.gru(read, memories, state.hidden), state.cell)
-        return context, Decoder(*cells.lstm(read + memories, state.cell))
+        if self.cell == "gru":
+            return context, Decoder(cells.gru(read, memories, before).unsqueeze(1), state.cell, state.fed)
+        hidden, cell = cells.lstm(read + memories, state.cell[:, 0])
+        return context, Decoder(hidden.unsqueeze(1), cell.unsqueeze(1), state.fed)
+
+    def _climb(
+        self,
+        hidden: Tensor,  # (T, B, H) of the first layer
+        contexts: Tensor,  # (T, B, C)
+        state: Decoder,  # before the first step
+    ) -> tuple[Tensor, Decoder]:  # (T, B, H), the state of the layers above the first
+        """The layers above the first, over whole sequences: one call of cuDNN on a GPU."""
+        assert self.upper is not None
+        read = torch.cat([self.layer_dropout(hidden), contexts.to(hidden.dtype)], -1)
+        before = state.hidden[:, 1:].transpose(0, 1).to(hidden.dtype).contiguous()
+        if self.cell == "gru":
+            tops, after = self.upper(read, before)
+            return tops, Decoder(after.transpose(0, 1), state.cell, state.fed)
+        held = state.cell[:, 1:].transpose(0, 1).to(hidden.dtype).contiguous()
+        tops, (after, held) = self.upper(read, (before, held))
+        return tops, Decoder(after.transpose(0, 1), held.transpose(0, 1), state.fed)
 
     def _leave(
         self,
@@ -171,8 +248,7 @@ class RNNsearch(Model[Source, Decoder]):
         words: Tensor,  # (..., B, E)
         contexts: Tensor,  # (..., B, C)
     ) -> Tensor:  # (..., B, D)
-        if self.deep is not None:
-            kinds = hidden.dtype
-            hidden = torch.tanh(self.deep(torch.cat([hidden, words.to(kinds), contexts.to(kinds)], -1)))
-        leaving: Tensor = self.output_dropout(hidden)
-        return leaving
+        if self.deep is None:
+            return hidden
+        kinds = hidden.dtype
+        return torch.tanh(self.deep(torch.cat([hidden, words.to(kinds), contexts.to(kinds)], -1)))

@@ -40,6 +40,8 @@ class ShowTell(Model[Image, Cell]):
         vectors: where the embedding starts from.
     """
 
+    kind = "show_tell"
+
     def __init__(
         self,
         vocab_size: int,
@@ -58,7 +60,8 @@ class ShowTell(Model[Image, Cell]):
         self.image = nn.Linear(feature_size, embedding_size)
         nn.init.uniform_(self.image.weight, -0.1, 0.1)
         nn.init.zeros_(self.image.bias)
-        self.lstm = nn.LSTM(embedding_size, units)
+        self.lstm = nn.LSTM(embedding_size, checks.at_least("units", units, 1))
+        checks.flag("tied", tied)
         self.head = output(units, vocab_size, self.embedding if tied else None)
         self.embedding_dropout = nn.Dropout(checks.fraction("embedding_dropout", embedding_dropout))
         self.output_dropout = nn.Dropout(checks.fraction("output_dropout", output_dropout))

@@ -48,6 +48,8 @@ class TopDown(Model[Regions, TwoCells]):
         vectors: where the embedding starts from.
     """
 
+    kind = "top_down"
+
     def __init__(
         self,
         vocab_size: int,
@@ -64,6 +66,8 @@ class TopDown(Model[Regions, TwoCells]):
         super().__init__()
         self.feature_size = checks.at_least("feature_size", feature_size, 1)
         self.units = checks.at_least("units", units, 1)
+        checks.at_least("attention_size", attention_size, 1)
+        checks.flag("tied", tied)
         self.embedding = embedding(vocab_size, embedding_size, vectors)
         self.region = nn.Linear(feature_size, units)
         self.key = nn.Linear(units, attention_size)

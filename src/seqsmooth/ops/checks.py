@@ -26,6 +26,12 @@ def wrong(name: str, rule: str, value: object) -> ValueError:
     return ValueError(f"`{name}` must be {rule}, but is {value} instead.")
 
 
+def missing(package: str, what: str, extra: str) -> ValueError:
+    """The sentence for a package that is not installed, and the way out."""
+    way_out = f"pip install 'seqsmooth[{extra}]'"
+    return ValueError(f"`{package}` must be installed for {what}, but is missing instead ({way_out}).")
+
+
 def positive(name: str, value: float) -> float:
     """Check a number greater than 0 (infinity is one)."""
     must(_is_number(value), name, "a number", repr(value))

@@ -132,5 +132,4 @@ def _imported(module: str, what: str, extra: str) -> Any:
     try:
         return importlib.import_module(module)
     except ImportError as error:
-        way_out = f"pip install 'seqsmooth[{extra}]'"
-        raise ValueError(f"`{module}` must be installed for {what}, but is missing instead ({way_out}).") from error
+        raise checks.missing(module, what, extra) from error

@@ -36,6 +36,8 @@ class TrainingStep:
         clip: the largest norm of the whole gradient.
         autocast: the type of the arithmetic of model and head, as torch.bfloat16; by default that of the parameters.
         generator: source of the samples; torch's global one by default.
+        world: how many processes of `torch.distributed` learn together. The gradient is the sum of theirs, so each
+            batch must know the `tokens` of the batches of all of them.
     """
 
     def __init__(
@@ -47,6 +49,7 @@ class TrainingStep:
         clip: float | None = None,
         autocast: torch.dtype | None = None,
         generator: torch.Generator | None = None,
+        world: int = 1,
     ) -> None:
         checks.must(isinstance(model, Model), "model", "a seqsmooth.models.Model", checks.described(model))
         checks.must(isinstance(objective, Objective), "objective", "an Objective", checks.described(objective))
@@ -65,32 +68,48 @@ class TrainingStep:
         self.clip = None if clip is None else checks.positive("clip", clip)
         self.autocast = autocast
         self.generator = generator
+        self.world = checks.at_least("world", world, 1)
         self.parameters = [value for group in optimizer.param_groups for value in group["params"]]
         self.device = home
         apart = home.type == "cuda" and objective.lazy
         self._aside = torch.cuda.Stream(home) if apart else None  # type: ignore[no-untyped-call]
 
-    def __call__(self, batch: Batch) -> Report:
-        """Learn from a batch."""
+    def __call__(self, *batches: Batch) -> Report:
+        """Learn from a batch, or from several as if they were one: their gradients are accumulated."""
         self.optimizer.zero_grad(set_to_none=True)
-        loss = self.loss(batch)
-        loss.total.backward()  # type: ignore[no-untyped-call]
+        losses, whole = [], self.whole(batches)
+        for batch in batches:
+            loss = self.loss(batch, whole)
+            loss.total.backward()  # type: ignore[no-untyped-call]
+            losses.append(Loss(loss.total.detach(), loss.nll, loss.tokens, loss.ess))
         norm = self._update()
-        return Report(Loss(loss.total.detach(), loss.nll, loss.tokens, loss.ess), norm)
+        return Report(_together(losses), norm)
 
-    def loss(self, batch: Batch) -> Loss:
-        """The loss of a batch, ready for its backward pass."""
+    def loss(self, batch: Batch, num_items: Tensor | None = None) -> Loss:
+        """The loss of a batch, ready for its backward pass: a mean over its tokens, or over so many items."""
         with torch.autocast(self.device.type, self.autocast, enabled=self.autocast is not None):
             if self.objective.lazy:
-                return self._lazily(batch)
-            candidates = self._propose(batch)
-            hidden = self.model(batch.inputs, candidates.inputs)
-            return self.objective.head(hidden, self.model.head.weight, candidates, self.model.head.bias)
+                candidates = self._propose(batch, self._aside)
+                hidden = self.model(batch.inputs, self._shifted(batch.targets))
+            else:
+                candidates = self._propose(batch)
+                hidden = self.model(batch.inputs, candidates.inputs)
+            head = self.model.head
+            return self.objective.head(hidden, head.weight, candidates, head.bias, num_items=num_items)
 
-    def _lazily(self, batch: Batch) -> Loss:
-        candidates = self._propose(batch, self._aside)
-        hidden = self.model(batch.inputs, self._shifted(batch.targets))
-        return self.objective.head(hidden, self.model.head.weight, candidates, self.model.head.bias)
+    def whole(self, batches: tuple[Batch, ...]) -> Tensor | None:
+        """What the losses of batches are divided by; None for the tokens of the only one."""
+        rule = "batches that know the tokens of all processes"
+        checks.must(self.world == 1 or all(batch.tokens is not None for batch in batches), "batches", rule, "not")
+        if len(batches) == 1:
+            return batches[0].tokens
+        counts = [self._count(batch) if batch.tokens is None else batch.tokens for batch in batches]
+        return torch.stack(counts).sum()
+
+    def _count(self, batch: Batch) -> Tensor:  # ()
+        pad, ignored = self.objective.specials.pad, self.objective.ignore_index
+        counted = batch.targets != ignored
+        return (counted if pad is None else counted & (batch.targets != pad)).sum()
 
     def _propose(self, batch: Batch, stream: torch.cuda.Stream | None = None) -> Candidates:
         with torch.autocast(self.device.type, enabled=False):  # weights and rewards are few, and keep their precision
@@ -108,6 +127,8 @@ class TrainingStep:
         return torch.nn.functional.pad(read[:, :-1], (1, 0), value=self.bos)
 
     def _update(self) -> Tensor | None:
+        if self.world > 1:
+            self._sum_gradients()
         if self.clip is None:
             self.optimizer.step()
             return None
@@ -127,6 +148,27 @@ class TrainingStep:
             del optimizer.grad_scale
         return norm
 
+    def _sum_gradients(self) -> None:
+        """Sum those of all processes, in one message."""
+        for value in self.parameters:
+            if value.grad is None:
+                value.grad = torch.zeros_like(value)
+        gradients = [value.grad for value in self.parameters]
+        flat = torch.cat([gradient.flatten() for gradient in gradients])
+        torch.distributed.all_reduce(flat)
+        for gradient, part in zip(gradients, flat.split([value.numel() for value in gradients]), strict=True):
+            gradient.copy_(part.view_as(gradient))
+
+
+def _together(losses: list[Loss]) -> Loss:
+    """The losses of parts of a batch as that of the whole."""
+    if len(losses) == 1:
+        return losses[0]
+    total, nll, tokens, ess = (
+        torch.stack([getattr(loss, name) for loss in losses]) for name in ("total", "nll", "tokens", "ess")
+    )
+    return Loss(total.sum(), nll.sum(), tokens.sum(), ess.mean())
+
 
 def adam(
     parameters: Iterable[torch.nn.Parameter],
@@ -135,13 +177,18 @@ def adam(
     betas: tuple[float, float] = (0.9, 0.999),
     eps: float = 1e-8,
     weight_decay: float = 0.0,
-) -> torch.optim.Adam:
-    """Adam in one launch, which can be captured; its learning rate is a tensor: `group["lr"].fill_(...)` changes it."""
+    decoupled: bool = False,
+) -> torch.optim.Adam | torch.optim.AdamW:
+    """Adam in one launch, which can be captured; its learning rate is a tensor: `group["lr"].fill_(...)` changes it.
+
+    Where `decoupled`, the decay of the weights is apart from the gradient (AdamW, Loshchilov and Hutter 2019).
+    """
     parameters = list(parameters)
     checks.must(len(parameters) > 0, "parameters", "one or more", "none")
     home = parameters[0].device
     rate = torch.tensor(checks.non_negative("lr", lr), device=home)
-    return torch.optim.Adam(
+    made = torch.optim.AdamW if decoupled else torch.optim.Adam
+    return made(
         parameters,
         rate,
         betas,

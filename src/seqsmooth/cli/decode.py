@@ -1,0 +1,69 @@
+"""`seqsmooth decode`: what trained models write for a split, and the scores of that."""
+
+from __future__ import annotations
+
+import argparse
+import sys
+from pathlib import Path
+
+DESCRIPTION = """\
+Write captions or translations with the model of a run, or with several as an ensemble, and score them against all
+references of the corpus. The hypotheses go to RUN/decoded/SPLIT.jsonl in the order of the corpus, the scores to
+RUN/scores/SPLIT.json; those of an ensemble to --out and beside it. What was interrupted is resumed."""
+
+EXAMPLES = """\
+examples:
+  seqsmooth decode runs/demo/tok_seq/0 --split test --beam 3
+  seqsmooth decode runs/mle/0 runs/mle/1 runs/mle/2 --out ensemble.jsonl"""
+
+
+def options(parser: argparse.ArgumentParser) -> None:
+    """Declare the options."""
+    parser.description, parser.epilog = DESCRIPTION, EXAMPLES
+    parser.formatter_class = argparse.RawDescriptionHelpFormatter
+    parser.add_argument("runs", nargs="+", type=Path, metavar="RUN", help="the folder of a run; several: an ensemble")
+    parser.add_argument("--split", default="test", help="of the corpus (default test)")
+    parser.add_argument("--beam", type=int, help="width of the beam, 1 for greedy (default: the config's)")
+    parser.add_argument("--best", type=int, default=1, help="hypotheses an item (default 1)")
+    parser.add_argument("--which", default="best", help="the best weights by validation (default), or the last")
+    parser.add_argument("--mean", default="probabilities", help="of an ensemble: probabilities or log-probabilities")
+    parser.add_argument("--batch", type=int, help="items at a time (default: the config's)")
+    parser.add_argument("--device", default="auto", help="cuda, cpu, or auto (default)")
+    parser.add_argument("--out", type=Path, metavar="FILE", help="the hypotheses (default RUN/decoded/SPLIT.jsonl)")
+    parser.add_argument("--overwrite", action="store_true", help="decode again what was decoded in another way")
+    parser.add_argument("--no-score", action="store_true", help="do not score")
+    parser.add_argument("--metrics", metavar="NAMES", help="as in bleu-4,cider (default: all of the task)")
+
+
+def start(given: argparse.Namespace) -> int:
+    """Decode, score, print the table."""
+    from seqsmooth.ops import checks
+    from seqsmooth.training.writing import Request, write_split
+
+    names = None
+    if given.metrics is not None:
+        names = tuple(name.strip() for name in given.metrics.split(",") if name.strip())
+        checks.must(len(names) > 0, "metrics", "at least one name", repr(given.metrics))
+    request = Request(
+        runs=tuple(given.runs),
+        split=given.split,
+        beam=given.beam,
+        best=given.best,
+        which=given.which,
+        mean=given.mean,
+        batch_size=given.batch,
+        device=given.device,
+        out=given.out,
+        overwrite=given.overwrite,
+        metrics=() if given.no_score else names,
+    )
+    report = write_split(request, _progress)
+    if report is not None:
+        print(report.text(), flush=True)
+    return 0
+
+
+def _progress(done: int, of: int) -> None:
+    end = "\n" if done == of else ""
+    if sys.stderr.isatty() or done == of:
+        print(f"\rdecoded {done} of {of}", end=end, file=sys.stderr, flush=True)

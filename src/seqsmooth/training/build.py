@@ -1,0 +1,170 @@
+"""From a config and a corpus to what learns: model, objective, optimizer."""
+
+from __future__ import annotations
+
+from dataclasses import fields
+from functools import cached_property
+from typing import TYPE_CHECKING, Any
+
+import torch
+from torch import Tensor
+
+from seqsmooth import rewards, smoothing
+from seqsmooth.models import Model, RNNsearch, ShowTell, TopDown
+from seqsmooth.ops import checks
+from seqsmooth.text.vectors import WordVectors
+from seqsmooth.training import config as sections
+from seqsmooth.training.places import find_beside
+from seqsmooth.training.step import adam
+
+if TYPE_CHECKING:
+    from seqsmooth.data import Corpus
+
+STORED: dict[str, bool | torch.dtype | None] = {
+    "auto": None,
+    "always": True,
+    "never": False,
+    "float16": torch.float16,
+}
+
+
+class Builder:
+    """Builds what a config describes on a corpus; what is read from files is read once.
+
+    Args:
+        corpus: the prepared corpus.
+    """
+
+    def __init__(self, corpus: Corpus) -> None:
+        self.corpus = corpus
+        self._vectors: dict[str, WordVectors] = {}
+
+    def model(self, config: sections.Config) -> Model[Any, Any]:
+        """The model, its weights drawn from torch's global generator."""
+        section = config.model
+        vocabulary, source = self.corpus.vocabulary, self.corpus.source_vocabulary
+        options = {item.name: getattr(section, item.name) for item in fields(section)}
+        kind, path = options.pop("kind"), options.pop("vectors")
+        if path is not None:
+            options["vectors"] = self._initial(path, options["embedding_size"])
+        if kind == "rnnsearch":
+            checks.must(source is not None, "model.kind", "one for captions on this corpus", kind)
+            assert source is not None
+            return RNNsearch(len(source), len(vocabulary), source_pad=_pad(source), **options)
+        shape = self.corpus.feature_shape
+        checks.must(shape is not None, "model.kind", "one for translation on this corpus", kind)
+        assert shape is not None
+        wanted = 1 if kind == "show_tell" else 2
+        rule = "show_tell for pooled features, top_down for regions"
+        checks.must(len(shape) == wanted, "model.kind", rule, f"{kind} for features of shape {tuple(shape)}")
+        made = ShowTell if kind == "show_tell" else TopDown
+        return made(len(vocabulary), shape[-1], **options)
+
+    def objective(self, config: sections.Config) -> smoothing.Objective:
+        """The loss."""
+        section = config.objective
+        return smoothing.Objective(
+            self._sequence(section.sequence),
+            self._token(section.token),
+            lazy=section.lazy,
+            entropy=section.entropy,
+            specials=self.corpus.vocabulary.specials(),
+            vocab_size=len(self.corpus.vocabulary),
+        )
+
+    def _sequence(self, section: Any) -> Any:
+        if isinstance(section, sections.GroundTruth):
+            return smoothing.GroundTruth()
+        if isinstance(section, sections.Rewarded):
+            return smoothing.Rewarded(
+                self._reward(section.reward),
+                self._sequence(section.proposal),
+                section.tau,
+                section.samples,
+                section.alpha,
+                weights=section.weights,
+                against=section.against,
+            )
+        if isinstance(section, sections.Edit):
+            how = (section.tau, section.pool, section.alpha, section.samples)
+            return smoothing.Edit(*how, max_insertions=section.max_insertions)
+        return smoothing.Hamming(
+            section.tau,
+            section.rate,
+            section.pool,
+            section.alpha,
+            section.samples,
+            "uniform" if section.substitutes is None else self._token(section.substitutes),
+            integrate=section.integrate,
+        )
+
+    def _token(self, section: Any) -> Any:
+        if isinstance(section, sections.Dirac):
+            return smoothing.Dirac()
+        if isinstance(section, sections.Uniform):
+            return smoothing.Uniform(section.alpha)
+        values, known = self._aligned(section.vectors, eos=section.eos)
+        counts = self.corpus.vocabulary.frequencies() if section.beta > 0 else None
+        return smoothing.Similarity(
+            values,
+            section.tau,
+            section.beta,
+            counts,
+            section.alpha,
+            missing=~known,
+            mode=section.mode,
+            k=section.k,
+            tail=section.tail,
+            stored=STORED[section.stored],
+        )
+
+    def _reward(self, section: Any) -> Any:
+        if isinstance(section, sections.CiderReward):
+            made: Any = rewards.Cider(self._document_frequencies, section.order, section.sigma)
+        elif isinstance(section, sections.BleuReward):
+            how = (section.order, section.smoothing, section.effective_order)
+            made = rewards.Bleu(*how, value=section.value)
+        elif isinstance(section, sections.ConstantReward):
+            return rewards.Constant(section.value)
+        else:
+            return rewards.Hamming() if isinstance(section, sections.HammingReward) else rewards.Edit()
+        return made if section.clip is None else rewards.Clip(made, 0.0, section.clip)
+
+    @cached_property
+    def _document_frequencies(self) -> rewards.DocumentFrequencies:
+        return self.corpus.document_frequencies()
+
+    def _read(self, name: str) -> WordVectors:
+        if name not in self._vectors:
+            path = find_beside(self.corpus.folder, name, "vectors")
+            self._vectors[name] = WordVectors.load(path, only=self.corpus.vocabulary)
+        return self._vectors[name]
+
+    def _aligned(self, name: str, *, eos: bool) -> tuple[Tensor, Tensor]:  # (V, d), (V,) bool
+        values, known = self._read(name).aligned(self.corpus.vocabulary, eos=eos)
+        share = known[len(self.corpus.vocabulary.specials().boundaries()) + 1 :].float().mean()
+        checks.must(bool(share > 0), "vectors", "of words of this vocabulary", f"{name}, which has none of them")
+        return values, known
+
+    def _initial(self, name: str, size: int) -> Tensor:  # (V, E)
+        """Vectors to start from; a word without one starts as all do without vectors."""
+        values, known = self._aligned(name, eos=True)
+        rule = f"of {size} numbers a word, as model.embedding_size says"
+        checks.must(values.shape[1] == size, "model.vectors", rule, f"of {values.shape[1]}")
+        drawn = torch.empty_like(values).uniform_(-0.1, 0.1)
+        return torch.where(known.unsqueeze(-1), values, drawn)
+
+
+def make_optimizer(model: Model[Any, Any], section: sections.Optimizer) -> torch.optim.Optimizer:
+    """Adam or AdamW over the parameters that learn, in one launch; each group knows the rate that it began with."""
+    parameters = [value for value in model.parameters() if value.requires_grad]
+    how: dict[str, Any] = {"betas": section.betas, "eps": section.eps, "weight_decay": section.weight_decay}
+    made = adam(parameters, section.lr, decoupled=section.kind == "adamw", **how)
+    for group in made.param_groups:
+        group["initial_lr"] = section.lr
+    return made
+
+
+def _pad(vocabulary: Any) -> int:
+    pad = vocabulary.specials().pad
+    return 0 if pad is None else int(pad)

@@ -1,0 +1,340 @@
+"""What a run is made of: one frozen record a section of its YAML file, each value of the type written here."""
+
+from __future__ import annotations
+
+import dataclasses
+import inspect
+from dataclasses import dataclass, field, make_dataclass
+from functools import cache
+from typing import Any, Literal, get_type_hints
+
+Pool = Literal["vocab", "batch", "refs"]
+Path = str
+"""A file or folder: absolute, or looked for where `seqsmooth.training.places` says."""
+
+
+@dataclass(frozen=True)
+class Data:
+    """Which prepared corpus, and how its batches are made."""
+
+    folder: Path
+    train: str = "train"
+    validation: str = "val"
+    batch_size: int = 50
+    captions_per_image: int | None = None
+    references: int = 5
+    max_length: int | None = None
+
+
+@dataclass(frozen=True)
+class GroundTruth:
+    """The ground truth alone."""
+
+    kind: Literal["ground_truth"] = "ground_truth"
+
+
+@dataclass(frozen=True)
+class Hamming:
+    """`seqsmooth.Hamming`, as a law or as a proposal."""
+
+    tau: float | None = None
+    rate: float | None = None
+    pool: Pool = "vocab"
+    alpha: float = 1.0
+    samples: int | None = None
+    substitutes: Uniform | Similarity | None = None
+    integrate: bool = True
+    kind: Literal["hamming"] = "hamming"
+
+
+@dataclass(frozen=True)
+class Edit:
+    """`seqsmooth.Edit`, as a law or as a proposal."""
+
+    tau: float
+    pool: Pool = "vocab"
+    alpha: float = 1.0
+    samples: int = 1
+    max_insertions: int | None = None
+    kind: Literal["edit"] = "edit"
+
+
+@dataclass(frozen=True)
+class CiderReward:
+    """CIDEr-D with the document frequencies of the corpus; `clip` keeps it in [0, clip], as the authors' 1."""
+
+    order: int = 4
+    sigma: float = 6.0
+    clip: float | None = None
+    kind: Literal["cider"] = "cider"
+
+
+@dataclass(frozen=True)
+class BleuReward:
+    """Sentence BLEU."""
+
+    order: int = 4
+    smoothing: str = "exp"
+    effective_order: bool = False
+    value: float | None = None
+    clip: float | None = None
+    kind: Literal["bleu"] = "bleu"
+
+
+@dataclass(frozen=True)
+class HammingReward:
+    """Minus the Hamming distance to the nearest reference."""
+
+    kind: Literal["hamming"] = "hamming"
+
+
+@dataclass(frozen=True)
+class EditReward:
+    """Minus the edit distance to the nearest reference."""
+
+    kind: Literal["edit"] = "edit"
+
+
+@dataclass(frozen=True)
+class ConstantReward:
+    """The same for all: the control."""
+
+    value: float = 0.0
+    kind: Literal["constant"] = "constant"
+
+
+@dataclass(frozen=True)
+class Rewarded:
+    """`seqsmooth.Rewarded`."""
+
+    reward: CiderReward | BleuReward | HammingReward | EditReward | ConstantReward
+    proposal: Hamming | Edit
+    tau: float
+    samples: int
+    alpha: float = 1.0
+    weights: Literal["tilted", "literal", "batch"] = "tilted"
+    against: Literal["references", "target"] = "references"
+    kind: Literal["rewarded"] = "rewarded"
+
+
+@dataclass(frozen=True)
+class Dirac:
+    """No spread around a token."""
+
+    kind: Literal["dirac"] = "dirac"
+
+
+@dataclass(frozen=True)
+class Uniform:
+    """Label smoothing."""
+
+    alpha: float = 0.1
+    kind: Literal["uniform"] = "uniform"
+
+
+@dataclass(frozen=True)
+class Similarity:
+    """`seqsmooth.Similarity` over word vectors; `eos` lets EOS have the vector that the file has for it."""
+
+    vectors: Path
+    tau: float
+    beta: float = 0.0
+    alpha: float = 1.0
+    eos: bool = True
+    mode: Literal["dense", "sampled", "top-k"] = "dense"
+    k: int | None = None
+    tail: Literal["renormalise", "zero"] = "renormalise"
+    stored: Literal["auto", "always", "never", "float16"] = "auto"
+    kind: Literal["similarity"] = "similarity"
+
+
+@dataclass(frozen=True)
+class Anneal:
+    """A number of the objective that moves from `start` to `end`; it changes at the start of an epoch."""
+
+    key: str
+    start: float
+    end: float
+    epochs: int
+    delay: int = 0
+    shape: Literal["linear", "cosine", "step"] = "linear"
+
+
+@dataclass(frozen=True)
+class Objective:
+    """The loss: see `seqsmooth.Objective`."""
+
+    sequence: GroundTruth | Hamming | Edit | Rewarded = field(default_factory=GroundTruth)
+    token: Dirac | Uniform | Similarity = field(default_factory=Dirac)
+    lazy: bool = True
+    entropy: float = 0.0
+    anneal: tuple[Anneal, ...] = ()
+
+
+@dataclass(frozen=True)
+class Optimizer:
+    """Adam, or AdamW, whose decay of the weights is apart from the gradient."""
+
+    kind: Literal["adam", "adamw"] = "adam"
+    lr: float = 5e-4
+    betas: tuple[float, float] = (0.9, 0.999)
+    eps: float = 1e-8
+    weight_decay: float = 0.0
+    clip: float | None = None
+
+
+@dataclass(frozen=True)
+class Constant:
+    """The learning rate stays, after `warmup` steps."""
+
+    warmup: int = 0
+    kind: Literal["constant"] = "constant"
+
+
+@dataclass(frozen=True)
+class Step:
+    """Times `factor` at the start of epoch `start` and every so many epochs after, as the paper's; epochs count from 0.
+
+    `compound` is the authors' code: each epoch multiplies the rate of the epoch before by what the paper means as the
+    whole factor.
+    """
+
+    factor: float
+    every: int = 1
+    start: int = 1
+    warmup: int = 0
+    compound: bool = False
+    kind: Literal["step"] = "step"
+
+
+@dataclass(frozen=True)
+class InverseRoot:
+    """Falls with the root of the steps after `warmup`."""
+
+    warmup: int
+    kind: Literal["inverse_root"] = "inverse_root"
+
+
+@dataclass(frozen=True)
+class Cosine:
+    """Falls to `final` of itself along half a cosine over the whole run."""
+
+    warmup: int = 0
+    final: float = 0.0
+    kind: Literal["cosine"] = "cosine"
+
+
+@dataclass(frozen=True)
+class Linear:
+    """Falls to `final` of itself in a straight line over the whole run."""
+
+    warmup: int = 0
+    final: float = 0.0
+    kind: Literal["linear"] = "linear"
+
+
+@dataclass(frozen=True)
+class Plateau:
+    """Times `factor` after `patience` validations in a row without a new best."""
+
+    factor: float = 0.5
+    patience: int = 1
+    warmup: int = 0
+    kind: Literal["plateau"] = "plateau"
+
+
+@dataclass(frozen=True)
+class Trainer:
+    """How long, how fast, and what is kept on the way."""
+
+    max_epochs: int = 20
+    max_steps: int | None = None
+    precision: Literal["fp32", "bf16"] = "fp32"
+    accumulate: int = 1
+    device: Literal["auto", "cpu", "cuda"] = "auto"
+    processes: int = 1
+    bundle: int = 25
+    log_every: int = 100
+    checkpoint_every: int | None = None
+    checkpoint_seconds: float = 60.0
+    loggers: tuple[Literal["tensorboard", "wandb"], ...] = ()
+    progress: bool = True
+
+
+@dataclass(frozen=True)
+class Validation:
+    """What is decoded and scored after every so many epochs, and when enough is enough."""
+
+    every: int = 1
+    beam: int = 1
+    metrics: tuple[str, ...] = ("cider", "bleu-4")
+    monitor: str = "cider"
+    patience: int | None = None
+    batch_size: int = 500
+    limit: int | None = None
+
+
+@dataclass(frozen=True)
+class Decoding:
+    """How the trained model writes."""
+
+    beam: int = 3
+    max_length: int = 20
+    length: Literal["none", "mean", "gnmt"] = "mean"
+    alpha: float = 0.6
+    no_repeat: int = 0
+    batch_size: int = 500
+
+
+@dataclass(frozen=True)
+class Config:
+    """A run."""
+
+    data: Data
+    model: Any  # one of `model_sections`
+    name: str = ""
+    row: str = ""
+    table: str = ""
+    seed: int = 0
+    objective: Objective = field(default_factory=Objective)
+    optimizer: Optimizer = field(default_factory=Optimizer)
+    schedule: Constant | Step | InverseRoot | Cosine | Linear | Plateau = field(default_factory=Constant)
+    trainer: Trainer = field(default_factory=Trainer)
+    validation: Validation = field(default_factory=Validation)
+    decoding: Decoding = field(default_factory=Decoding)
+
+
+FROM_CORPUS = ("self", "vocab_size", "source_size", "feature_size", "source_pad", "vectors")
+"""Arguments of models that the corpus tells; `vectors` is a file in a config."""
+
+
+@cache
+def model_sections() -> dict[str, type]:
+    """The section `model` of each kind: the arguments of the model's class by name, and `vectors`, a file."""
+    from seqsmooth import models
+
+    classes = {"show_tell": models.ShowTell, "top_down": models.TopDown, "rnnsearch": models.RNNsearch}
+    return {kind: _section(kind, built) for kind, built in classes.items()}
+
+
+def _section(kind: str, built: type) -> type:
+    made = inspect.signature(built.__init__)  # type: ignore[misc]
+    hints = get_type_hints(built.__init__)  # type: ignore[misc]
+    options = [
+        (name, hints[name], field(default=argument.default))
+        for name, argument in made.parameters.items()
+        if name not in FROM_CORPUS
+    ]
+    tag = ("kind", Literal[kind], field(default=kind))  # type: ignore[valid-type]
+    vectors = ("vectors", Path | None, field(default=None))
+    return make_dataclass(built.__name__, [*options, vectors, tag], frozen=True)
+
+
+def plain(value: Any) -> Any:
+    """A config as dictionaries, lists and numbers, ready for YAML and JSON."""
+    if dataclasses.is_dataclass(value):
+        names = sorted((item.name for item in dataclasses.fields(value)), key=lambda name: name != "kind")
+        return {name: plain(getattr(value, name)) for name in names}
+    if isinstance(value, (tuple, list)):
+        return [plain(item) for item in value]
+    return value

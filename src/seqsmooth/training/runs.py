@@ -1,0 +1,200 @@
+"""The folder of a run: its config, what it learned, what it wrote."""
+
+from __future__ import annotations
+
+import json
+import platform
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Literal
+
+import torch
+
+from seqsmooth.decoding import Hypothesis, read_hypotheses
+from seqsmooth.ops import checks
+from seqsmooth.ops.files import text_written_whole
+from seqsmooth.training.config import Config, plain
+from seqsmooth.training.journal import read_log
+from seqsmooth.training.places import find_corpus
+from seqsmooth.training.reader import differences, load_yaml, parse_config, text_of
+from seqsmooth.training.weights import load_weights
+from seqsmooth.version import __version__
+
+if TYPE_CHECKING:
+    from seqsmooth.data import Corpus
+    from seqsmooth.models import Model
+
+KIND = "seqsmooth run 1"
+Which = Literal["best", "last"]
+FREE = ("trainer.progress", "trainer.loggers", "trainer.checkpoint_every", "trainer.checkpoint_seconds")
+"""Keys that change nothing of what is learned, so that a run may be resumed with others."""
+
+
+@dataclass(frozen=True)
+class Run:
+    """A folder that `seqsmooth train` made.
+
+    Attributes:
+        folder: where it is.
+        manifest: what it is, as manifest.json says.
+    """
+
+    folder: Path
+    manifest: Mapping[str, Any]
+
+    @classmethod
+    def open(cls, folder: str | Path) -> Run:
+        """Open the folder of a run, finished or not."""
+        folder = Path(folder)
+        rule = "the folder of a run of `seqsmooth train`"
+        checks.must((folder / "manifest.json").is_file(), "run", rule, str(folder))
+        try:
+            held = json.loads((folder / "manifest.json").read_text(encoding="utf-8"))
+            if held["kind"] != KIND:
+                raise ValueError(f"it is of the kind {held['kind']!r}")
+        except (OSError, ValueError, KeyError, TypeError) as error:
+            raise ValueError(f"`run` must be {rule}, but the manifest of {folder} is damaged.") from error
+        return cls(folder, held)
+
+    @property
+    def name(self) -> str:
+        """The name of the run."""
+        return str(self.manifest["name"])
+
+    @property
+    def finished(self) -> bool:
+        """Whether it was trained to its end."""
+        return bool(self.manifest["finished"])
+
+    @property
+    def config(self) -> Config:
+        """What it is made of."""
+        return parse_config(load_yaml(self.folder / "config.yaml"))
+
+    @property
+    def log(self) -> list[dict[str, Any]]:
+        """The rows of log.csv."""
+        return read_log(self.folder / "log.csv")
+
+    @property
+    def last(self) -> Path:
+        """Lightning's checkpoint, from which it is resumed."""
+        return self.folder / "checkpoints" / "last.ckpt"
+
+    def weights(self, which: Which = "best") -> Path:
+        """The weights: the best by validation, or the last where there was none."""
+        checks.one_of("which", which, ("best", "last"))
+        path = self.folder / "checkpoints" / f"{which}.safetensors"
+        return path if path.is_file() or which == "last" else self.weights("last")
+
+    def decoded(self, split: str) -> Path:
+        """Where the hypotheses of a split are."""
+        return self.folder / "decoded" / f"{split}.jsonl"
+
+    def scores(self, split: str) -> Path:
+        """Where the scores of a split are."""
+        return self.folder / "scores" / f"{split}.json"
+
+    def hypotheses(self, split: str) -> list[tuple[int | str, list[Hypothesis]]]:
+        """What was decoded: the id of each item, and its hypotheses, the best first."""
+        return list(read_hypotheses(self.decoded(split)))
+
+    def corpus(self) -> Corpus:
+        """The corpus that it learned from, if that is still the same."""
+        from seqsmooth.data import open_corpus
+
+        said = self.manifest["data"]
+        corpus = open_corpus(find_corpus(said["folder"]))
+        check_fingerprint(corpus, said["fingerprint"])
+        return corpus
+
+
+def create_run(folder: Path, config: Config, corpus: Corpus, facts: Mapping[str, Any]) -> Run:
+    """Make the folder of a new run; its manifest comes last, so that a folder with one is complete."""
+    for part in ("checkpoints", "decoded", "scores"):
+        (folder / part).mkdir(parents=True, exist_ok=True)
+    with text_written_whole(folder / "config.yaml") as file:
+        file.write(text_of(config))
+    corpus.vocabulary.save(folder / "vocabulary.json")
+    if corpus.source_vocabulary is not None:
+        corpus.source_vocabulary.save(folder / "source.vocabulary.json")
+    manifest = {
+        "kind": KIND,
+        "name": config.name,
+        "row": config.row,
+        "table": config.table,
+        "task": corpus.task,
+        "seed": config.seed,
+        "config": plain(config),
+        "data": {"folder": str(corpus.folder), "fingerprint": corpus.fingerprint},
+        "versions": versions(),
+        **facts,
+        "seconds": 0.0,
+        "epochs": 0,
+        "steps": 0,
+        "best": None,
+        "finished": False,
+    }
+    write_manifest(folder, manifest)
+    return Run(folder, manifest)
+
+
+def resume_run(folder: Path, config: Config, corpus: Corpus) -> Run:
+    """Open a run to go on with it: of the same config and the same corpus."""
+    run = Run.open(folder)
+    changed = [key for key in differences(run.manifest["config"], plain(config)) if key not in FREE]
+    if changed:
+        listed = ", ".join(f"`{key}`" for key in changed[:3])
+        more = f" and {len(changed) - 3} more" if len(changed) > 3 else ""
+        raise ValueError(
+            f"The run in {folder} was begun with another config (other: {listed}{more}); name another folder with --run."
+        )
+    check_fingerprint(corpus, run.manifest["data"]["fingerprint"])
+    return run
+
+
+def write_manifest(folder: Path, manifest: Mapping[str, Any]) -> None:
+    """Write manifest.json whole or not at all."""
+    with text_written_whole(folder / "manifest.json") as file:
+        file.write(json.dumps(manifest, indent=2, ensure_ascii=False) + "\n")
+
+
+def check_fingerprint(corpus: Corpus, fingerprint: str) -> None:
+    """Check that a corpus is the one that a run began with."""
+    rule = f"the corpus that the run began with, of fingerprint {fingerprint[:12]}"
+    here = f"{corpus.folder} of {corpus.fingerprint[:12]}"
+    checks.must(corpus.fingerprint == fingerprint, "data.folder", rule, here)
+
+
+def load_model(
+    folder: str | Path, which: Which = "best", device: str | torch.device = "cpu"
+) -> tuple[Model[Any, Any], Corpus]:
+    """The model of a run, ready to write, and its corpus.
+
+    Args:
+        folder: of the run.
+        which: the weights that were the best in validation, or the last.
+        device: where the model goes.
+    """
+    from seqsmooth.training.build import Builder
+
+    run = Run.open(folder)
+    corpus, config = run.corpus(), run.config
+    config = replace(config, model=replace(config.model, vectors=None))  # where it began no longer matters
+    with torch.random.fork_rng(devices=[]):
+        model = Builder(corpus).model(config)
+    load_weights(run.weights(which), model, vocabulary=corpus.vocabulary.checksum)
+    return model.to(device).eval(), corpus
+
+
+def versions() -> dict[str, str]:
+    """What the numbers of a run may depend on."""
+    found = {"seqsmooth": __version__, "torch": torch.__version__, "python": platform.python_version()}
+    try:
+        import pytorch_lightning
+
+        found["pytorch_lightning"] = pytorch_lightning.__version__
+    except ImportError:
+        pass
+    return found

@@ -1,0 +1,206 @@
+"""`train`: from a config to a finished run, from wherever the run is."""
+
+from __future__ import annotations
+
+import logging
+import os
+import time
+import warnings
+from collections.abc import Mapping
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+
+import pytorch_lightning as pl
+import torch
+from pytorch_lightning.strategies import DDPStrategy, SingleDeviceStrategy, Strategy
+
+from seqsmooth.data import Corpus, open_corpus
+from seqsmooth.ops import checks
+from seqsmooth.training.build import Builder
+from seqsmooth.training.bundles import Bundles
+from seqsmooth.training.checkpoints import Checkpoints
+from seqsmooth.training.config import Config
+from seqsmooth.training.journal import Journal
+from seqsmooth.training.learner import Learner
+from seqsmooth.training.places import find_corpus
+from seqsmooth.training.progress import StepBar
+from seqsmooth.training.runs import Run, create_run, resume_run, write_manifest
+
+
+class Processes(DDPStrategy):
+    """Lightning starts the processes and lets them meet; gradients are summed by the step itself.
+
+    `DistributedDataParallel` would average over processes what was averaged over tokens before; here the loss of each
+    is divided by the tokens of all, so that the sum of gradients is that of one process with the whole batch.
+    """
+
+    def configure_ddp(self) -> None:
+        """Leave the module as it is."""
+
+
+def train(config: Config, folder: str | Path) -> Run:
+    """Train, or go on where a run in this folder stopped; a finished one is left as it is.
+
+    Args:
+        config: of the run.
+        folder: of the run. It must be new, or of a run of the same config and corpus.
+    """
+    folder = Path(folder).absolute()
+    corpus = open_corpus(find_corpus(config.data.folder))
+    device = _device(config)
+    torch.manual_seed(config.seed)
+    model = Builder(corpus).model(config)
+    if (folder / "manifest.json").is_file():
+        run = resume_run(folder, config, corpus)
+        if run.finished:
+            return run
+    else:
+        _check_new(folder)
+        objective = Builder(corpus).objective(config)
+        facts = {
+            "objective": objective.signature(),
+            "device": torch.cuda.get_device_name() if device == "cuda" else "cpu",
+            "parameters": sum(value.numel() for value in model.parameters()),
+            "started": datetime.now(UTC).isoformat(timespec="seconds"),
+        }
+        run = create_run(folder, config, corpus, facts)
+    return _fit(run, config, corpus, model, device)
+
+
+def _fit(run: Run, config: Config, corpus: Corpus, model: Any, device: str) -> Run:
+    section = config.trainer
+    checks.at_least("trainer.processes", section.processes, 1)
+    checks.at_least("trainer.max_epochs", section.max_epochs, 1)
+    world, rank = section.processes, int(os.environ.get("LOCAL_RANK", "0"))
+    home = torch.device("cuda", rank) if device == "cuda" else torch.device("cpu")
+    bundles = Bundles(_batches(corpus, config, home, rank, world), section.bundle, section.accumulate)
+    steps = bundles.steps * section.max_epochs
+    steps = steps if section.max_steps is None else min(steps, section.max_steps)
+    held = _checkpoint(run)
+    began, before = time.monotonic(), float(run.manifest["seconds"])
+
+    def manifest(learner: Learner, *, finished: bool = False) -> dict[str, Any]:
+        now = {"seconds": round(before + time.monotonic() - began, 3), "epochs": learner.epochs_done}
+        now |= {"steps": learner.steps_done, "best": learner.best, "finished": finished}
+        return {**run.manifest, **now}
+
+    learner = Learner(config, corpus, model, steps)
+    bar = StepBar(steps if section.progress else 0)
+    files = Checkpoints(
+        run.folder / "checkpoints",
+        section.checkpoint_every,
+        section.checkpoint_seconds,
+        lambda learner: write_manifest(run.folder, manifest(learner)),
+    )
+    _quieten()
+    trainer = pl.Trainer(
+        accelerator="gpu" if device == "cuda" else "cpu",
+        strategy=_strategy(home, world),
+        devices=world,
+        max_epochs=section.max_epochs,
+        callbacks=[bar, files],
+        logger=_loggers(section.loggers, run.folder),
+        enable_checkpointing=True,
+        enable_model_summary=False,
+        limit_val_batches=0,
+        num_sanity_val_steps=0,
+        use_distributed_sampler=False,
+        default_root_dir=run.folder,
+    )
+    if rank == 0:
+        journal = Journal(run.folder / "log.csv", config.validation.metrics, 0 if held is None else held["steps"])
+        learner.note = lambda row: _note(row, journal, bar, trainer)
+    if held is not None:
+        learner.on_load_checkpoint({"seqsmooth": held})
+    if held is None or not learner.ended:
+        trainer.fit(learner, train_dataloaders=bundles, ckpt_path=None if held is None else run.last, weights_only=True)
+    if not learner.ended:  # Lightning ends quietly where it was interrupted
+        raise KeyboardInterrupt
+    written = manifest(learner, finished=True)
+    if rank == 0:
+        write_manifest(run.folder, written)
+    return Run(run.folder, written)
+
+
+def _batches(corpus: Corpus, config: Config, device: torch.device, rank: int, world: int) -> Any:
+    data = config.data
+    return corpus.batches(
+        data.train,
+        data.batch_size,
+        seed=config.seed,
+        references=data.references,
+        captions_per_image=data.captions_per_image,
+        max_length=data.max_length,
+        rank=rank,
+        world=world,
+        device=device,
+    )
+
+
+def _checkpoint(run: Run) -> dict[str, Any] | None:
+    """Our part of the checkpoint to go on from; None where there is none yet."""
+    if not run.last.is_file():
+        return None
+    try:
+        held: dict[str, Any] = torch.load(run.last, map_location="cpu", weights_only=True)["seqsmooth"]
+    except Exception as error:
+        raise ValueError(f"`{run.last}` must be a checkpoint of this run, but is damaged instead.") from error
+    return held
+
+
+def _note(row: Mapping[str, Any], journal: Journal, bar: StepBar, trainer: pl.Trainer) -> None:
+    journal.add(row)
+    bar.show(row)
+    numbers = {f"{row['split']}/{name}": value for name, value in row.items() if isinstance(value, float)}
+    for logger in trainer.loggers:
+        logger.log_metrics(numbers, step=row["step"])
+
+
+def _device(config: Config) -> str:
+    wanted = config.trainer.device
+    there = torch.cuda.is_available()
+    checks.must(wanted != "cuda" or there, "trainer.device", "cpu or auto where there is no GPU", wanted)
+    return "cuda" if there and wanted != "cpu" else "cpu"
+
+
+def _strategy(home: torch.device, world: int) -> Strategy:
+    if world > 1:
+        return Processes(process_group_backend="nccl" if home.type == "cuda" else "gloo")
+    return SingleDeviceStrategy(device=home)
+
+
+def _loggers(names: tuple[str, ...], folder: Path) -> Any:
+    made: list[Any] = []
+    for name in names:
+        try:
+            if name == "tensorboard":
+                from pytorch_lightning.loggers import TensorBoardLogger
+
+                made.append(TensorBoardLogger(folder, name="tensorboard", version=""))
+            else:
+                from pytorch_lightning.loggers import WandbLogger
+
+                made.append(WandbLogger(save_dir=folder, name=folder.name))
+        except ModuleNotFoundError as error:
+            raise ValueError(f"`trainer.loggers` must be of what is installed, but {name} is not.") from error
+    return made or False
+
+
+def _check_new(folder: Path) -> None:
+    """A folder that is not a run's must not be filled with one; what is left of one that died early may."""
+    ours = {"config.yaml", "vocabulary.json", "source.vocabulary.json", "checkpoints", "decoded", "scores"}
+    if folder.is_dir():
+        other = sorted(path.name for path in folder.iterdir() if path.name not in ours and not path.name.startswith("."))
+        checks.must(not other, "run", "a new folder, or that of a run", f"{folder}, which holds {other[:1]}")
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        raise ValueError(f"`run` must be a folder that can be made, but {folder} is not: {error.strerror}.") from error
+
+
+def _quieten() -> None:
+    logging.getLogger("pytorch_lightning").setLevel(logging.WARNING)
+    warnings.filterwarnings("ignore", message=".*LeafSpec.*")
+    warnings.filterwarnings("ignore", category=UserWarning, module="pytorch_lightning")
+    warnings.filterwarnings("ignore", category=UserWarning, module="lightning_fabric")

@@ -1,0 +1,172 @@
+"""From runs to hypotheses of a split and their scores."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any, cast
+
+import torch
+
+from seqsmooth.data import Corpus
+from seqsmooth.decoding import BeamSearch, Decodable, Ensemble, HypothesisFile, read_hypotheses
+from seqsmooth.decoding.ensemble import MEANS, Mean
+from seqsmooth.metrics import suite
+from seqsmooth.metrics.report import Report
+from seqsmooth.ops import checks
+from seqsmooth.ops.files import check_destination, text_written_whole
+from seqsmooth.training.evaluation import Judge, decode, make_search
+from seqsmooth.training.runs import Run, Which, load_model
+
+
+@dataclass(frozen=True)
+class Request:
+    """What to write.
+
+    Attributes:
+        runs: folders of runs; several make an ensemble.
+        split: of the corpus of the first.
+        beam: width; that of the config of the first run by default.
+        best: hypotheses an item.
+        which: "best" or "last" weights.
+        mean: of an ensemble.
+        batch_size: items at a time; likewise.
+        device: "auto", "cuda" or "cpu".
+        out: the file; in the folder of the run by default.
+        overwrite: replace hypotheses that were written in another way.
+        metrics: names; those of the task by default, none for no scores.
+    """
+
+    runs: tuple[Path, ...]
+    split: str = "test"
+    beam: int | None = None
+    best: int = 1
+    which: str = "best"
+    mean: str = "probabilities"
+    batch_size: int | None = None
+    device: str = "auto"
+    out: Path | None = None
+    overwrite: bool = False
+    metrics: tuple[str, ...] | None = None
+
+
+def write_split(request: Request, progress: Callable[[int, int], None] = lambda done, of: None) -> Report | None:
+    """Decode what is not decoded yet, score it where that is asked for, and say what the scores are."""
+    runs = [Run.open(folder) for folder in request.runs]
+    checks.one_of("which", request.which, ("best", "last"))
+    checks.one_of("mean", request.mean, MEANS)
+    checks.one_of("device", request.device, ("auto", "cuda", "cpu"))
+    checks.must(len(runs) == 1 or request.out is not None, "out", "given for an ensemble", None)
+    path = runs[0].decoded(request.split) if request.out is None else check_destination("out", request.out)
+    path.parent.mkdir(parents=True, exist_ok=True)
+    corpus = runs[0].corpus()
+    checks.one_of("split", request.split, tuple(corpus.splits))
+    settings = _settings(runs, request)
+    if not _is_there(path, settings, overwrite=request.overwrite):
+        _decode(runs, corpus, request, path, settings, progress)
+    if request.metrics == ():
+        return None
+    names = request.metrics or (suite.CAPTIONS if corpus.task == "captions" else suite.TRANSLATIONS[:1])
+    ids = {name: row for row, name in enumerate(corpus.ids(request.split))}
+    written = {ids[name]: found[0].tokens if found else () for name, found in read_hypotheses(path)}
+    scores, absent = Judge(corpus, request.split).scores(written, names)
+    if not scores:
+        raise ValueError(" ".join(absent.values()))
+    report = Report(scores, absent)
+    target = runs[0].scores(request.split) if request.out is None else path.with_suffix(".scores.json")
+    target.parent.mkdir(parents=True, exist_ok=True)
+    report.save(target)
+    return report
+
+
+def _settings(runs: list[Run], request: Request) -> dict[str, Any]:
+    """All that the hypotheses depend on."""
+    which = cast(Which, request.which)
+    section = runs[0].config.decoding
+    found = {
+        "weights": [_checksum(run.weights(which)) for run in runs],
+        "corpus": runs[0].manifest["data"]["fingerprint"],
+        "split": request.split,
+        "beam": section.beam if request.beam is None else checks.at_least("beam", request.beam, 1),
+        "best": request.best,
+        "max_length": section.max_length,
+        "length": section.length,
+        "alpha": section.alpha,
+        "no_repeat": section.no_repeat,
+    }
+    return found | ({"mean": request.mean} if len(runs) > 1 else {})
+
+
+def _is_there(path: Path, settings: dict[str, Any], *, overwrite: bool) -> bool:
+    """Whether the file is there and was made this way; another one is refused, or removed where asked."""
+    beside = path.with_suffix(".settings.json")
+    if not path.exists():
+        return False
+    try:
+        same = json.loads(beside.read_text(encoding="utf-8")) == settings
+    except (OSError, ValueError):
+        same = False
+    if same:
+        return True
+    if not overwrite:
+        raise ValueError(
+            f"`{path}` must be new or made in the same way, but was made with other settings or weights "
+            f"(--overwrite replaces it, --out FILE writes elsewhere)."
+        )
+    path.unlink()
+    return False
+
+
+def _decode(
+    runs: list[Run],
+    corpus: Corpus,
+    request: Request,
+    path: Path,
+    settings: dict[str, Any],
+    progress: Callable[[int, int], None],
+) -> None:
+    device = torch.device("cuda" if request.device != "cpu" and torch.cuda.is_available() else "cpu")
+    checks.must(request.device != "cuda" or device.type == "cuda", "device", "cpu where there is no GPU", "cuda")
+    model = _model(runs, corpus, request, device)
+    section = runs[0].config.decoding
+    search = make_search(corpus, section, settings["beam"])
+    if isinstance(search, BeamSearch):
+        search = replace(search, best=request.best)
+    else:
+        checks.must(request.best == 1, "best", "1 without a beam", request.best)
+    ids = corpus.ids(request.split)
+    rows = {name: row for row, name in enumerate(ids)}
+    with text_written_whole(path.with_suffix(".settings.json")) as kept:
+        kept.write(json.dumps(settings) + "\n")
+    with HypothesisFile(path, ids, settings, lambda tokens: " ".join(corpus.vocabulary.decode(tokens))) as file:
+        left = [rows[name] for name in file.remaining]
+        size = section.batch_size if request.batch_size is None else request.batch_size
+        done = len(ids) - len(left)
+        for batch in decode(model, corpus, request.split, left, search, size, device):
+            for row, hypotheses in batch:
+                file.add(ids[row], hypotheses)
+            done += len(batch)
+            progress(done, len(ids))
+
+
+def _model(runs: list[Run], corpus: Corpus, request: Request, device: torch.device) -> Decodable:
+    members = []
+    for run in runs:
+        model, own = load_model(run.folder, cast(Which, request.which), device)
+        same = own.vocabulary.checksum == corpus.vocabulary.checksum
+        rule = f"of the vocabulary of {runs[0].folder}"
+        checks.must(same, "runs", rule, f"{run.folder}, whose vocabulary is another,")
+        members.append(model)
+    if len(members) == 1:
+        return members[0]
+    return Ensemble(members, cast(Mean, request.mean))
+
+
+def _checksum(path: Path) -> str:
+    import hashlib
+
+    checks.must(path.is_file(), "run", "one that has saved weights", f"{path.parent.parent}, which has none yet,")
+    with path.open("rb") as file:
+        return hashlib.file_digest(file, "sha256").hexdigest()[:16]

@@ -1,0 +1,211 @@
+"""A run that dies and is started again ends where it would have ended, bit for bit."""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+from typing import Any
+
+import pytest
+import torch
+from oracles.small_corpora import captions, pairs
+from safetensors.torch import load_file
+
+from seqsmooth.training.learner import Learner
+from seqsmooth.training.reader import parse_config
+from seqsmooth.training.runs import Run, load_model
+from seqsmooth.training.training import train
+
+TOK_SEQ: dict[str, Any] = {
+    "sequence": {
+        "kind": "rewarded",
+        "reward": {"kind": "cider", "clip": 1.0},
+        "proposal": {"kind": "hamming", "tau": 0.5, "pool": "refs"},
+        "tau": 0.5,
+        "samples": 3,
+        "alpha": 0.5,
+    },
+    "token": {"kind": "similarity", "vectors": "glove.txt", "tau": 0.3, "alpha": 0.3},
+}
+
+
+def values(folder: Path, **changes: Any) -> dict[str, Any]:
+    """A small run with dropout, samples, a schedule, clipping and checkpoints every few steps."""
+    made: dict[str, Any] = {
+        "name": "small",
+        "data": {"folder": str(folder), "batch_size": 20, "captions_per_image": 5},
+        "model": {"kind": "show_tell", "units": 12, "embedding_size": 12, "embedding_dropout": 0.3},
+        "objective": TOK_SEQ,
+        "optimizer": {"lr": 0.01, "clip": 1.0},
+        "schedule": {"kind": "cosine", "warmup": 5},
+        "trainer": {
+            "max_epochs": 3,
+            "bundle": 2,
+            "log_every": 4,
+            "checkpoint_every": 4,
+            "device": "cpu",
+            "progress": False,
+        },
+    }
+    for key, change in changes.items():
+        made[key] = {**made.get(key, {}), **change} if isinstance(change, dict) else change
+    return made
+
+
+def weights(folder: Path, which: str = "last") -> dict[str, torch.Tensor]:
+    return load_file(folder / "checkpoints" / f"{which}.safetensors")
+
+
+def same(one: Path, other: Path) -> None:
+    for which in ("last", "best"):
+        ours, theirs = weights(one, which), weights(other, which)
+        assert ours.keys() == theirs.keys()
+        assert all(torch.equal(ours[name], theirs[name]) for name in ours)
+    logs = [[{**row, "tokens_per_second": None} for row in Run.open(folder).log] for folder in (one, other)]
+    assert logs[0] == logs[1]
+    for key in ("best", "steps", "epochs", "finished"):
+        assert Run.open(one).manifest[key] == Run.open(other).manifest[key]
+
+
+class Died(Exception):
+    """What stands for the death of a process."""
+
+
+def dying(monkeypatch: pytest.MonkeyPatch, method: str, count: int) -> None:
+    """Let the `count`-th call of a method be the last thing that happens."""
+    calls, whole = [0], getattr(Learner, method)
+
+    def call(self: Learner, *given: Any) -> Any:
+        calls[0] += 1
+        if calls[0] == count:
+            raise Died
+        return whole(self, *given)
+
+    monkeypatch.setattr(Learner, method, call)
+
+
+# 15 steps an epoch: before any checkpoint, in the middle of each epoch, at the first step of one, and at ends of epochs.
+@pytest.mark.parametrize(
+    ("method", "count"),
+    [("_learn", 2), ("_learn", 11), ("_learn", 16), ("_learn", 40), ("on_train_epoch_end", 2), ("_validate", 3)],
+)
+def test_resume_is_exact(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, method: str, count: int) -> None:
+    captions(tmp_path / "corpus")
+    config = parse_config(values(tmp_path / "corpus"))
+    train(config, tmp_path / "whole")
+    with monkeypatch.context() as patch:
+        dying(patch, method, count)
+        with pytest.raises(Died):
+            train(config, tmp_path / "died")
+    assert not Run.open(tmp_path / "died").finished
+    train(config, tmp_path / "died")
+    same(tmp_path / "died", tmp_path / "whole")
+
+
+@pytest.mark.parametrize(
+    "changes",
+    [
+        {"trainer": {"accumulate": 2}, "objective": {"lazy": False}},
+        {"schedule": {"kind": "plateau", "patience": 1, "factor": 0.5}, "validation": {"patience": 2}},
+        {"objective": {"anneal": [{"key": "sequence.alpha", "start": 0.0, "end": 0.8, "epochs": 2}]}},
+        {"trainer": {"max_steps": 33, "precision": "bf16"}, "validation": {"every": 2, "beam": 2}},
+    ],
+    ids=["accumulated", "plateau", "annealed", "steps"],
+)
+def test_resume_is_exact_with(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, changes: dict[str, Any]) -> None:
+    captions(tmp_path / "corpus")
+    config = parse_config(values(tmp_path / "corpus", **changes))
+    train(config, tmp_path / "whole")
+    with monkeypatch.context() as patch:
+        dying(patch, "_learn", 13)
+        with pytest.raises(Died):
+            train(config, tmp_path / "died")
+    train(config, tmp_path / "died")
+    same(tmp_path / "died", tmp_path / "whole")
+
+
+def test_the_size_of_bundles_changes_nothing(tmp_path: Path) -> None:
+    pairs(tmp_path / "corpus")
+    found = []
+    for size in (1, 7):
+        model = {"kind": "rnnsearch", "units": 8, "encoder_units": 8, "embedding_size": 8}
+        given = values(tmp_path / "corpus", model={}, trainer={"bundle": size, "max_epochs": 2})
+        given |= {"model": model, "objective": {}, "data": {"folder": str(tmp_path / "corpus"), "batch_size": 16}}
+        given["validation"] = {"metrics": ["sacrebleu"], "monitor": "sacrebleu"}
+        train(parse_config(given), tmp_path / str(size))
+        found.append(weights(tmp_path / str(size)))
+    assert all(torch.equal(found[0][name], found[1][name]) for name in found[0])
+
+
+def test_killed_in_the_middle(tmp_path: Path) -> None:
+    """Must-show 1: kill -9, the same command again, and the weights are those of a run that was let be."""
+    import yaml
+
+    captions(tmp_path / "corpus", train=200)
+    given = values(tmp_path / "corpus", trainer={"max_epochs": 4, "bundle": 5, "checkpoint_every": 10})
+    (tmp_path / "config.yaml").write_text(yaml.safe_dump(given), encoding="utf-8")
+
+    def command(run: str) -> list[str]:
+        return [sys.executable, "-m", "seqsmooth", "train", "config.yaml", "--run", run, "--trainer.max_epochs", "3"]
+
+    root = Path(__file__).resolve().parents[2] / "src"
+    alone = os.environ | {"PYTHONPATH": str(root), "OMP_NUM_THREADS": "1"}
+    process = subprocess.Popen(command("killed"), cwd=tmp_path, env=alone, stderr=subprocess.PIPE)
+    deadline = time.monotonic() + 120
+    while not (tmp_path / "killed" / "checkpoints" / "last.ckpt").is_file() and process.poll() is None:
+        assert time.monotonic() < deadline
+        time.sleep(0.002)
+    process.send_signal(signal.SIGKILL)
+    assert process.wait() == -signal.SIGKILL
+    before = Run.open(tmp_path / "killed")
+    assert not before.finished
+    held = torch.load(before.last, weights_only=True)["seqsmooth"]
+    assert 0 < held["steps"] < 150
+    for run in ("killed", "whole"):
+        done = subprocess.run(command(run), cwd=tmp_path, env=alone, capture_output=True, text=True, check=False)
+        assert done.returncode == 0, done.stderr
+    same(tmp_path / "killed", tmp_path / "whole")
+    assert Run.open(tmp_path / "killed").manifest["steps"] == 150
+
+
+def test_what_a_run_refuses(tmp_path: Path) -> None:
+    corpus = captions(tmp_path / "corpus")
+    given = values(corpus.folder, trainer={"max_epochs": 1})
+    run = train(parse_config(given), tmp_path / "run")
+    assert run.finished
+    before = (tmp_path / "run" / "checkpoints" / "last.ckpt").stat().st_mtime_ns
+    assert train(parse_config(given), tmp_path / "run").manifest == run.manifest
+    assert (tmp_path / "run" / "checkpoints" / "last.ckpt").stat().st_mtime_ns == before
+    with pytest.raises(ValueError, match=r"begun with another config \(other: `seed`, `optimizer.lr`\)"):
+        train(parse_config(given | {"seed": 3, "optimizer": {"lr": 0.1, "clip": 1.0}}), tmp_path / "run")
+    other = captions(tmp_path / "other", seed=1)
+    with pytest.raises(ValueError, match="`data.folder` must be the corpus that the run began with"):
+        moved = given | {"data": {**given["data"], "folder": str(other.folder)}}
+        os.replace(other.folder, tmp_path / "third")
+        os.replace(corpus.folder, tmp_path / "kept")
+        os.replace(tmp_path / "third", corpus.folder)
+        del moved
+        train(parse_config(given), tmp_path / "run")
+    with pytest.raises(ValueError, match="`data.folder` must be the corpus"):
+        load_model(tmp_path / "run")
+    (tmp_path / "letters").mkdir()
+    (tmp_path / "letters" / "letter.txt").write_text("dear all", encoding="utf-8")
+    with pytest.raises(ValueError, match="`run` must be a new folder, or that of a run"):
+        train(parse_config(given), tmp_path / "letters")
+
+
+def test_a_damaged_checkpoint_is_said_to_be(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    captions(tmp_path / "corpus")
+    config = parse_config(values(tmp_path / "corpus"))
+    with monkeypatch.context() as patch:
+        dying(patch, "_learn", 20)
+        with pytest.raises(Died):
+            train(config, tmp_path / "run")
+    last = tmp_path / "run" / "checkpoints" / "last.ckpt"
+    last.write_bytes(last.read_bytes()[:1000])
+    with pytest.raises(ValueError, match=r"last.ckpt` must be a checkpoint of this run, but is damaged"):
+        train(config, tmp_path / "run")
