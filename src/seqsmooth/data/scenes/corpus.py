@@ -12,7 +12,7 @@ from torch import Tensor
 
 from seqsmooth.data.scenes.annotators import annotate
 from seqsmooth.data.scenes.drawing import draw
-from seqsmooth.data.scenes.seeing import Encoder, standardised
+from seqsmooth.data.scenes.seeing import Encoder, components
 from seqsmooth.data.scenes.world import Scene, invent_different
 from seqsmooth.ops import checks
 
@@ -73,7 +73,7 @@ def make_scenes(
         if number % 50 == 0 or number == wanted:
             progress(number, wanted)
     stack = np.stack(pictures)
-    features = standardised(Encoder.fit(stack[:train], seed)(stack), train)
+    features = components(Encoder.fit(stack[:train], seed)(stack), train)
     splits, start = {}, 0
     for name, size in sizes.items():
         part = slice(start, start + size)

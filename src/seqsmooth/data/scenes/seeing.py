@@ -1,8 +1,9 @@
 """What a captioner sees of a picture: a fixed encoder, from pixels to one vector.
 
-Two stages in the manner of HMAX (Riesenhuber and Poggio 1999; Serre et al. 2007): colours and oriented edges at each
-place; then the likeness to templates, the greatest over the whole picture and over parts of it. The templates are
-patches of training pictures, taken at random places. Nothing of it is told what the pictures show.
+In the manner of HMAX (Riesenhuber and Poggio 1999; Serre et al. 2007): opponent colours and oriented edges at each
+place; then the likeness to templates, the greatest over the picture and over its quarters, and how much there is of it.
+Templates are patches of training pictures at random places; principal components make the vector short. Nothing of
+it is told what the pictures show.
 """
 
 from __future__ import annotations
@@ -19,9 +20,12 @@ from torch.nn import functional
 from seqsmooth.ops import checks
 
 ORIENTATIONS = 6
-CHANNELS = 6 + ORIENTATIONS  # of the first stage
-TEMPLATES = {5: 96, 8: 96}  # how many of each side, in cells of two pixels
+COLOURS = 6  # red, blue, light, and their opposites
+# What templates are made of, their side in cells of two pixels, and how many there are.
+TEMPLATES = (("edges", 6, 96), ("edges", 9, 96), ("colours", 3, 48), ("both", 6, 96))
 GRID = 4
+ALIKE = 0.8  # what counts as a find
+SIZE = 256
 PORTION = 64  # pictures at once
 
 
@@ -29,7 +33,7 @@ PORTION = 64  # pictures at once
 class Encoder:
     """From pictures to features; make one with `Encoder.fit`."""
 
-    templates: dict[int, Tensor]  # by side k: (n, CHANNELS, k, k), each of norm 1
+    templates: tuple[Tensor, ...]  # one for each of TEMPLATES: (n, channels, side, side), each of norm 1
 
     @classmethod
     def fit(
@@ -40,10 +44,9 @@ class Encoder:
         """Take templates from pictures."""
         checks.at_least("pictures", len(pictures), 1)
         random = np.random.default_rng(seed)
-        chosen = random.choice(len(pictures), min(len(pictures), 4 * max(TEMPLATES.values())), replace=False)
+        chosen = random.choice(len(pictures), min(len(pictures), 400), replace=False)
         maps = _first_stage(pictures[chosen])
-        templates = {side: _patches(maps, side, number, random) for side, number in TEMPLATES.items()}
-        return cls(templates)
+        return cls(tuple(_patches(maps, what, side, number, random) for what, side, number in TEMPLATES))
 
     @torch.no_grad()
     def __call__(
@@ -52,51 +55,69 @@ class Encoder:
     ) -> Tensor:  # (N, F) float32
         """The features of pictures."""
         starts = range(0, len(pictures), PORTION)
-        return torch.cat([self._see(pictures[start : start + PORTION]) for start in starts])
+        return torch.cat([self._see(_first_stage(pictures[start : start + PORTION])) for start in starts])
 
-    def _see(self, pictures: NDArray[np.uint8]) -> Tensor:
-        maps = _first_stage(pictures)
-        found = [functional.adaptive_avg_pool2d(maps[:, :6], GRID).flatten(1)]
-        for side, templates in self.templates.items():
-            norms = functional.avg_pool2d((maps**2).sum(1, keepdim=True), side, 1) * side**2
-            likeness = functional.conv2d(maps, templates) / norms.sqrt().add(0.5)
-            found += [functional.adaptive_max_pool2d(likeness, size).flatten(1) for size in (1, 2)]
-            found.append((likeness - 0.8).clamp_min(0).mean((2, 3)))  # how much of it there is: things are counted
+    def _see(
+        self,
+        maps: dict[str, Tensor],
+    ) -> Tensor:  # (N, F)
+        found = [functional.adaptive_avg_pool2d(maps["colours"], GRID).flatten(1)]
+        for (what, side, _), templates in zip(TEMPLATES, self.templates, strict=True):
+            seen = maps[what]
+            norms = functional.avg_pool2d((seen**2).sum(1, keepdim=True), side, 1) * side**2
+            # Where there is next to nothing, nothing is alike.
+            likeness = functional.conv2d(seen, templates) / norms.sqrt().add(1.0 if what == "edges" else 0.5)
+            found += [functional.adaptive_max_pool2d(likeness, parts).flatten(1) for parts in (1, 2)]
+            found.append((likeness - ALIKE).clamp_min(0).mean((2, 3)))  # how much of it there is: things are counted
         return torch.cat(found, 1)
 
 
+def components(
+    features: Tensor,  # (N, F)
+    known: int,
+    size: int = SIZE,
+) -> Tensor:  # (N, size or fewer)
+    """The principal components of standardised features; mean, spread and directions are those of the first `known`.
+
+    Each is divided by the root of its spread: half-way between the features as they are, where a few components
+    outweigh all others, and white ones, where the smallest, mere noise, weigh as much as the greatest.
+    """
+    seen = features[:known]
+    standard = (features - seen.mean(0)) / seen.std(0, unbiased=False).clamp_min(1e-4)
+    _, spreads, directions = torch.linalg.svd(standard[:known], full_matrices=False)
+    kept = min(size, int((spreads > 1e-3 * spreads[0]).sum()))
+    found = standard @ directions[:kept].T / spreads[:kept].sqrt()
+    return (found / found[:known].std(unbiased=False)).contiguous()
+
+
+@torch.no_grad()
 def _first_stage(
     pictures: NDArray[np.uint8],  # (N, H, W, 3)
-) -> Tensor:  # (N, CHANNELS, H / 2, W / 2)
-    """Opponent colours, light and dark apart, and the energy of edges in several directions."""
+) -> dict[str, Tensor]:  # (N, channels, H / 2, W / 2) each
+    """Opponent colours, the energy of edges in several directions, and both."""
     pixels = torch.from_numpy(np.ascontiguousarray(pictures)).permute(0, 3, 1, 2).float() / 255
     red, green, blue = pixels.unbind(1)
     opponents = torch.stack([red - green, blue - (red + green) / 2, pixels.mean(1) - 0.5], 1)
-    colours = functional.avg_pool2d(opponents, 2)
+    cells = functional.avg_pool2d(opponents, 2)
+    colours = torch.cat([cells.clamp_min(0), (-cells).clamp_min(0)], 1)
     light = functional.pad(pixels.mean(1, keepdim=True), (1, 1, 1, 1), mode="replicate")
     smooth, slope = torch.tensor([0.25, 0.5, 0.25]), torch.tensor([-0.5, 0.0, 0.5])
     across = functional.conv2d(light, (smooth[:, None] * slope[None])[None, None])
     down = functional.conv2d(light, (slope[:, None] * smooth[None])[None, None])
-    angles = torch.arange(ORIENTATIONS) * (math.pi / ORIENTATIONS)
-    edges = (across * angles.cos()[None, :, None, None] + down * angles.sin()[None, :, None, None]).abs()
-    return torch.cat([colours.clamp_min(0), (-colours).clamp_min(0), 2 * functional.avg_pool2d(edges, 2)], 1)
+    angles = (torch.arange(ORIENTATIONS) * (math.pi / ORIENTATIONS))[None, :, None, None]
+    energy = 2 * functional.avg_pool2d((across * angles.cos() + down * angles.sin()).abs(), 2)
+    # Edges count by how they compare with those around them: a shape is one by day and by night.
+    around = functional.avg_pool2d(energy.sum(1, keepdim=True), 7, 1, 3, count_include_pad=False)
+    return {"colours": colours, "edges": energy / (around + 0.15), "both": torch.cat([colours, energy], 1)}
 
 
-def _patches(maps: Tensor, side: int, number: int, random: np.random.Generator) -> Tensor:
-    """Patches with something in them: of many at random places, those with the strongest edges."""
-    rows, columns = (random.integers(0, size - side + 1, 6 * number) for size in maps.shape[2:])
-    which = random.integers(0, len(maps), 6 * number)
-    taken = torch.stack([maps[n, :, r : r + side, c : c + side] for n, r, c in zip(which, rows, columns, strict=True)])
-    busy = taken[:, 6:].sum((1, 2, 3))
+def _patches(maps: dict[str, Tensor], what: str, side: int, number: int, random: np.random.Generator) -> Tensor:
+    """Patches with something in them: of many at random places, some of those with the strongest edges."""
+    seen, energy = maps[what], maps["both"][:, COLOURS:]
+    rows, columns = (random.integers(0, size - side + 1, 6 * number) for size in seen.shape[2:])
+    places = list(zip(random.integers(0, len(seen), 6 * number), rows, columns, strict=True))
+    taken = torch.stack([seen[n, :, r : r + side, c : c + side] for n, r, c in places])
+    busy = torch.stack([energy[n, :, r : r + side, c : c + side].sum() for n, r, c in places])
     kept = taken[busy.topk(2 * number).indices.sort().values[::2]]
     norms: Tensor = torch.linalg.vector_norm(kept, dim=(1, 2, 3), keepdim=True)
     return kept / norms.clamp_min(1e-6)
-
-
-def standardised(
-    features: Tensor,  # (N, F)
-    known: int,
-) -> Tensor:  # (N, F)
-    """Features with mean 0 and spread 1 over the first `known` rows, those of the training."""
-    seen = features[:known]
-    return (features - seen.mean(0)) / seen.std(0, unbiased=False).clamp_min(1e-4)
