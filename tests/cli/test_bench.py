@@ -12,7 +12,6 @@ import torch
 from seqsmooth.bench import claims, page, run, warm
 from seqsmooth.bench.harness import Contest
 from seqsmooth.bench.records import Report, Row, Spread, Table
-from seqsmooth.cli import doctor
 from seqsmooth.cli.main import main
 
 TINY = ["--shapes", "tiny", "--dtype", "fp32", "--seconds", "0.01"]
@@ -149,62 +148,6 @@ def test_progress_is_one_line_on_a_terminal_and_sparse_elsewhere(monkeypatch: py
         assert stream.getvalue().count("\n") == lines
         assert run.DONE in stream.getvalue()
         assert ("\r" in stream.getvalue()) == (lines == 1)
-
-
-def test_the_doctor_finds_nothing_wrong_here(capsys: pytest.CaptureFixture[str]) -> None:
-    assert main(["doctor"]) == 0
-    told = capsys.readouterr().out
-    assert told.count(" ok ") >= 12
-    assert "WRONG" not in told
-    assert f"torch        {torch.__version__}" in told
-    assert "nltk" not in told
-
-
-def test_the_doctor_finds_a_wrong_loss(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
-    right = torch.Tensor.log_softmax
-
-    def wrong(values: torch.Tensor, *rest: object, **named: object) -> torch.Tensor:
-        result = right(values, *rest, **named)
-        return result if values.dtype == torch.float64 else 1.001 * result
-
-    monkeypatch.setattr(torch.Tensor, "log_softmax", wrong)
-    assert main(["doctor"]) == 1
-    told = capsys.readouterr().out
-    assert "WRONG" in told
-    assert "please report" in told
-
-
-def test_the_doctor_survives_a_loss_that_does_not_run(
-    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
-    def broken(*given: object, **named: object) -> torch.Tensor:
-        raise RuntimeError("no kernel image is available")
-
-    monkeypatch.setattr(torch.Tensor, "log_softmax", broken)
-    assert main(["doctor"]) == 1
-    assert capsys.readouterr().out.count("WRONG  RuntimeError: no kernel image is available") == 12
-
-
-@pytest.mark.parametrize(
-    ("variable", "installed", "said"),
-    [
-        ("auto", False, "torch, for Triton is not installed"),
-        ("torch", True, "torch, for SEQSMOOTH_KERNELS=torch"),
-        ("triton", True, "triton in its interpreter, for SEQSMOOTH_KERNELS=triton"),
-    ],
-)
-def test_the_doctor_says_which_kernels_run_and_why(
-    variable: str, installed: bool, said: str, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setenv("SEQSMOOTH_KERNELS", variable)
-    monkeypatch.setenv("TRITON_INTERPRET", "1")
-    monkeypatch.setattr("seqsmooth.ops.dispatch.installed", lambda: installed)
-    assert doctor.kernels() == said
-
-
-def test_nan_is_not_near_enough() -> None:
-    assert not doctor.Finding("x", float("nan"), 1.0).good
-    assert doctor.Finding("x", 1.0, 1.0).good
 
 
 def test_the_report_is_json_for_everybody(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -119,12 +119,14 @@ def test_other_files_are_no_scores(tmp_path: Path, held: str | None, sentence: s
         reports.Report.load(path)
 
 
-@pytest.mark.slow
-@pytest.mark.skipif(shutil.which("java") is None, reason="no Java")
-def test_cocos_annotations_are_tokenised(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+@pytest.mark.parametrize("how", [None, "ptb", "ptb-jar"])
+def test_cocos_annotations_are_tokenised(how: str | None, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    if how == "ptb-jar" and shutil.which("java") is None:
+        pytest.skip("no Java")
+    asked = [] if how is None else ["--tokenise", how]
     (tmp_path / "h.json").write_text('[{"image_id": 1, "caption": "a man \'s horse"}]')
     (tmp_path / "r.json").write_text('{"annotations": [{"image_id": 1, "caption": "A man\'s brown horse!"}]}')
-    assert main(["score", str(tmp_path / "h.json"), str(tmp_path / "r.json"), "--metrics", "rouge-l"]) == 0
+    assert main(["score", str(tmp_path / "h.json"), str(tmp_path / "r.json"), "--metrics", "rouge-l", *asked]) == 0
     # Four of the five words of "a man 's brown horse".
     value = 100 * (1 + 1.2**2) * 0.8 / (0.8 + 1.2**2)
     assert f" {value:.2f} " in capsys.readouterr().out
@@ -159,7 +161,10 @@ def test_what_is_absent_is_said_below_the_table(
     assert main([*arguments, "--tokenise", "none", "--metrics", "meteor"]) == 2
     sentence = "METEOR needs Java: there is no `java` on the path, nor in JAVA_HOME."
     assert capsys.readouterr().err == f"seqsmooth: error: {sentence}\n"
-    assert main(arguments) == 2  # COCO's annotations are not tokenised
+    assert (
+        main([*arguments, "--metrics", "bleu-4"]) == 0
+    )  # COCO's annotations are not tokenised, but that needs no Java
+    assert main([*arguments, "--tokenise", "ptb-jar"]) == 2
     assert "PTB tokenisation needs Java" in capsys.readouterr().err
 
 
@@ -168,7 +173,7 @@ def test_what_is_absent_is_said_below_the_table(
     [
         (["--metrics", "blue-4"], "`metrics` must be one of 'bleu-1', "),
         (["--metrics", ","], "`metrics` must be at least one name, but is ',' instead."),
-        (["--tokenise", "moses"], "`tokenise` must be one of 'none', 'lower', 'ptb', but is 'moses' instead."),
+        (["--tokenise", "moses"], "`tokenise` must be one of 'none', 'lower', 'ptb', 'ptb-jar', but is "),
         (["--confidence", "2"], "`confidence` must be between 0 and 1, but is 2.0 instead."),
         (["--resamples", "0"], "`resamples` must be 1 or more, but is 0 instead."),
         (["--timeout", "0"], "`timeout` must be greater than 0, but is 0.0 instead."),

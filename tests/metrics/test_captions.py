@@ -15,7 +15,7 @@ from pycocoevalcap.rouge.rouge import Rouge
 import seqsmooth as ss
 from seqsmooth.metrics import Scores, coco_bleu
 from seqsmooth.metrics.corpus import Corpus
-from seqsmooth.metrics.ptb import PUNCTUATION
+from seqsmooth.text.ptb import PUNCTUATION
 
 Words = Sequence[str]
 

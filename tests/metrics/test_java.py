@@ -16,7 +16,7 @@ import pytest
 import seqsmooth as ss
 from seqsmooth.metrics import Absent, java, ptb
 from seqsmooth.metrics.sentences import Written
-from seqsmooth.metrics.suite import score
+from seqsmooth.metrics.suite import score, tokenised
 
 HYPOTHESES = {
     1: "a man rides a brown horse",
@@ -228,3 +228,14 @@ def test_an_absent_metric_does_not_stop_the_others(tmp_path: Path, monkeypatch: 
     assert list(absent) == ["meteor", "spice"]
     assert scores["bleu-2"].value == ss.metrics.bleu(HYPOTHESES, REFERENCES, 2).value
     assert json.dumps(absent).count("needs") == 2
+
+
+@needs_java
+@pytest.mark.slow
+def test_both_tokenisers_give_one_corpus() -> None:
+    texts = ["A man's horse (brown), isn't it?", "Two dogs -- playing; in the snow...", 'He said "go!" to AT&T, $5.']
+    hypotheses = {str(place): Written(text) for place, text in enumerate(texts)}
+    references = {str(place): [Written(text.upper()), Written("A dog.")] for place, text in enumerate(texts)}
+    ours, theirs = (tokenised(hypotheses, references, how) for how in ("ptb", "ptb-jar"))
+    assert ours == theirs
+    assert ours.hypotheses[0][:3] == ("a", "man", "'s")

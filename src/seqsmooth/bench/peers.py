@@ -20,12 +20,17 @@ def found(package: str) -> bool:
     return importlib.util.find_spec(package) is not None
 
 
-def version(package: str) -> str | None:
-    """The version of a package, "unknown" where it does not say, None where it is not there."""
+def version(package: str, name: str | None = None) -> str | None:
+    """The version of a package, "unknown" where it does not say, None where it is not there.
+
+    Args:
+        package: as it is imported.
+        name: as it is installed, where that is another name.
+    """
     if not found(package):
         return None
     try:
-        return importlib.metadata.version(package.replace("_", "-"))
+        return importlib.metadata.version((name or package).replace("_", "-"))
     except importlib.metadata.PackageNotFoundError:
         return "unknown"
 

@@ -1,34 +1,31 @@
-"""`seqsmooth doctor`: what is installed, which arithmetic runs and why, and whether it is right."""
+"""`seqsmooth doctor`: what is installed, what each missing thing is for, what works, and whether it is right."""
 
 from __future__ import annotations
 
+import argparse
 import math
 import os
 import platform
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
+from pathlib import Path
+from typing import TypeVar
 
 import torch
 from torch import Tensor
 
 import seqsmooth as ss
-from seqsmooth.bench import peers
 from seqsmooth.bench.harness import told
+from seqsmooth.cli.surroundings import DATA, data, packages, trials
 from seqsmooth.ops import dispatch
 from seqsmooth.version import __version__
 
-OPTIONAL = (
-    "triton",
-    "pytorch_lightning",
-    "jsonargparse",
-    "sacrebleu",
-    "safetensors",
-    "matplotlib",
-    "transformers",
-    "pycocoevalcap",
-    "gradio",
-    "liger_kernel",
-)
+EXAMPLE = """\
+example:
+  seqsmooth doctor
+  seqsmooth doctor --data corpora --full
+"""
+Found = TypeVar("Found")
 LIMITS = {torch.float32: 1e-5, torch.bfloat16: 2e-2}
 
 
@@ -52,33 +49,53 @@ class Finding:
         return f"  {self.name:<48} {'ok' if self.good else 'WRONG':<6} {told}"
 
 
-def run() -> int:
-    """Print the findings; return 0 where all is well and 1 otherwise."""
-    for name, value in surroundings().items():
+def options(parser: argparse.ArgumentParser) -> None:
+    """Declare the options."""
+    parser.formatter_class = argparse.RawDescriptionHelpFormatter
+    parser.epilog = EXAMPLE
+    parser.add_argument("--data", type=Path, metavar="FOLDER", help=f"look for data here (default ${DATA}, or ./data)")
+    parser.add_argument("--full", action="store_true", help="run METEOR, too: ten seconds and two gigabytes")
+
+
+def start(given: argparse.Namespace) -> int:
+    """Print the findings; return 0 where all is well and 1 otherwise. What is merely missing is no fault."""
+    for name, value in about().items():
         print(f"{name:<12} {value}")
-    print("self-check   our losses and gradients against float64:")
-    well = True
-    for device in devices():
-        for finding in examine(device):
-            well = well and finding.good
-            print(finding, flush=True)
+    _list("packages:", packages())
+    _list("data:", data(given.data))
+    tried = list(_shown("works", trials(full=given.full)))
+    found = list(_shown("self-check   our losses and gradients against float64", examined()))
+    well = all(trial.works is not False for trial in tried) and all(finding.good for finding in found)
     print("All is well." if well else "Something is wrong: please report the lines above.")
     return 0 if well else 1
 
 
-def surroundings() -> dict[str, str]:
-    """What is installed, in words."""
-    missing = [name for name in OPTIONAL if peers.version(name) is None]
-    there = [f"{name} {version}" for name in OPTIONAL if (version := peers.version(name)) is not None]
+def about() -> dict[str, str]:
+    """The versions that matter most, in words."""
     return {
         "seqsmooth": __version__,
         "python": f"{platform.python_version()} on {platform.system()}",
         "torch": torch.__version__,
         "GPU": gpu(),
         "kernels": kernels(),
-        "optional": ", ".join(there) or "nothing",
-        "not there": ", ".join(missing) or "nothing",
     }
+
+
+def examined() -> Iterator[Finding]:
+    """The findings on all devices."""
+    return (finding for device in devices() for finding in examine(device))
+
+
+def _list(title: str, lines: Iterable[str]) -> None:
+    print(title, *lines, sep="\n", flush=True)
+
+
+def _shown(title: str, found: Iterable[Found]) -> Iterator[Found]:
+    """Print each as it is found: some take their time."""
+    print(f"{title}:", flush=True)
+    for one in found:
+        print(one, flush=True)
+        yield one
 
 
 def gpu() -> str:

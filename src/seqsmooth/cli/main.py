@@ -72,6 +72,18 @@ def _bench(given: argparse.Namespace) -> int:
     return bench.start(given)
 
 
+def _prepare_options(parser: argparse.ArgumentParser) -> None:
+    from seqsmooth.cli import prepare
+
+    prepare.options(parser)
+
+
+def _prepare(given: argparse.Namespace) -> int:
+    from seqsmooth.cli import prepare
+
+    return prepare.run(given)
+
+
 def _score_options(parser: argparse.ArgumentParser) -> None:
     from seqsmooth.cli import score
 
@@ -120,24 +132,27 @@ def _decode(given: argparse.Namespace) -> int:
     return decode.start(given)
 
 
-def _no_options(parser: argparse.ArgumentParser) -> None:
-    pass
+def _doctor_options(parser: argparse.ArgumentParser) -> None:
+    from seqsmooth.cli import doctor
+
+    doctor.options(parser)
 
 
 def _doctor(given: argparse.Namespace) -> int:
     from seqsmooth.cli import doctor
 
-    return doctor.run()
+    return doctor.start(given)
 
 
 VERBS: dict[str, Verb] = {
     "demo": Verb("train a small captioner with several losses and compare them", _demo_options, _demo),
+    "prepare": Verb("make a corpus ready for training", _prepare_options, _prepare),
     "train": Verb("train a model as a config says, or go on with it", _train_options, _train, dotted=True),
     "decode": Verb("write captions or translations with trained models, and score them", _decode_options, _decode),
     "score": Verb("score captions or translations against their references", _score_options, _score),
     "glove": Verb("train word vectors on a corpus", _glove_options, _glove),
     "bench": Verb("time every loss beside its peers", _bench_options, _bench),
-    "doctor": Verb("say what runs here, and check that it is right", _no_options, _doctor),
+    "doctor": Verb("say what runs here, and check that it is right", _doctor_options, _doctor),
 }
 
 

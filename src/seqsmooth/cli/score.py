@@ -31,7 +31,7 @@ def options(parser: argparse.ArgumentParser) -> None:
     rule = "all of captions for json, sacrebleu for plain text"
     parser.add_argument("--metrics", metavar="NAMES", help=f"as in bleu-4,cider, out of {known} (default: {rule})")
     rule = "ptb for COCO's annotations, which are not tokenised, otherwise none"
-    parser.add_argument("--tokenise", metavar="HOW", help=f"none, lower, or ptb, by Java (default: {rule})")
+    parser.add_argument("--tokenise", metavar="HOW", help=f"none, lower, ptb, or ptb-jar, by Java (default: {rule})")
     parser.add_argument("--split", default="test", help="of Karpathy's json: train, val, test (default), all")
     parser.add_argument("--subset", action="store_true", help="pass over references without a hypothesis")
     parser.add_argument("--against", type=Path, metavar="FILE", help="another system's hypotheses: a paired test")

@@ -57,9 +57,11 @@ def start(given: argparse.Namespace, dotted: Sequence[tuple[str, str]]) -> int:
         print(text_of(config), end="", flush=True)
         return 0
     folder = given.run or given.runs / config.name / str(config.seed)
-    from seqsmooth.training.training import train
+    from seqsmooth.training.trainer import local_rank, train
 
     run = train(config, folder)
+    if local_rank() > 0:
+        return 0
     best = run.manifest["best"]
     told = "" if best is None else f", best {best['metric']} {best['value']:.2f} after epoch {best['epoch']}"
     seconds = run.manifest["seconds"]

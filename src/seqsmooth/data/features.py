@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import json
 import os
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from functools import cached_property
 from pathlib import Path
-from typing import Any
+from typing import Any, Protocol
 
 import numpy as np
 from numpy.typing import DTypeLike, NDArray
@@ -19,6 +19,39 @@ from seqsmooth.ops.files import text_written_whole
 KIND = "seqsmooth features 1"
 Id = int | str
 _BLOCK = 1 << 26  # bytes that are copied at a time
+
+
+class FeatureSource(Protocol):
+    """Features that can be written as a store, wherever they are."""
+
+    @property
+    def ids(self) -> Sequence[Id]:
+        """Of the images, one a row."""
+        ...
+
+    @property
+    def places(self) -> Mapping[Id, int]:
+        """The row of each id."""
+        ...
+
+    @property
+    def row_shape(self) -> tuple[int, ...]:
+        """Of a row of the array on disk: an image, or a region where their number varies."""
+        ...
+
+    @property
+    def dtype(self) -> np.dtype[Any]:
+        """Of the values."""
+        ...
+
+    @property
+    def counts(self) -> NDArray[np.int64] | None:  # (N,)
+        """The number of regions of each image; None where all have as many."""
+        ...
+
+    def blocks(self, rows: NDArray[np.int64]) -> Iterator[NDArray[Any]]:
+        """The values of some rows, some at a time."""
+        ...
 
 
 class FeatureStore:
@@ -64,21 +97,29 @@ class FeatureStore:
             return tuple(self.array.shape[1:])
         return (int(np.diff(self.offsets).max(initial=0)), int(self.array.shape[1]))
 
+    @property
+    def row_shape(self) -> tuple[int, ...]:
+        """Of a row of the array."""
+        return tuple(self.array.shape[1:])
+
+    @property
+    def dtype(self) -> np.dtype[Any]:
+        """Of the values."""
+        return self.array.dtype
+
     @cached_property
-    def places(self) -> dict[Id, int]:
+    def counts(self) -> NDArray[np.int64] | None:  # (N,)
+        """The number of regions of each image; None where all have as many."""
+        return None if self.offsets is None else np.diff(self.offsets)
+
+    @cached_property
+    def places(self) -> Mapping[Id, int]:
         """The row of each id."""
-        found = {name: row for row, name in enumerate(self.ids)}
-        checks.must(len(found) == len(self.ids), "ids", "all different", "the same id twice")
-        return found
+        return places(self.ids)
 
     def rows(self, ids: Iterable[Id]) -> NDArray[np.int64]:
         """The rows of some ids, all of which must be there."""
-        places, found = self.places, []
-        for name in ids:
-            place = places.get(name)
-            checks.must(place is not None, "features", f"there for the image {name!r}", "missing")
-            found.append(place)
-        return np.array(found, dtype=np.int64)
+        return rows_of(self, ids)
 
     def read(
         self,
@@ -94,38 +135,18 @@ class FeatureStore:
         return np.where(there[..., None], self.array[place], 0), there
 
     def blocks(self, rows: NDArray[np.int64]) -> Iterator[NDArray[Any]]:
-        """What is held of some rows, some at a time."""
-        size = max(1, int(np.prod(self.shape)) * self.array.dtype.itemsize)
-        step = max(1, _BLOCK // size)
+        """The values of some rows, some at a time."""
+        step = rows_at_a_time(self.shape, self.dtype)
         for begin in range(0, len(rows), step):
             some = rows[begin : begin + step]
             if self.offsets is None:
                 yield self.array[some]
             else:
-                parts = [self.array[self.offsets[row] : self.offsets[row + 1]] for row in some]
-                yield np.concatenate(parts)
+                yield np.concatenate([self.array[self.offsets[row] : self.offsets[row + 1]] for row in some])
 
-    def save(
-        self, path: str | os.PathLike[str], rows: NDArray[np.int64] | None = None, dtype: DTypeLike | None = None
-    ) -> None:
-        """Write PATH.npy, PATH.json and, where counts vary, PATH.offsets.npy.
-
-        Args:
-            path: the name that the files begin with.
-            rows: write only these, in this order; all by default.
-            dtype: as in "float16"; that of the array by default.
-        """
-        rows = np.arange(len(self)) if rows is None else rows
-        with ArrayWriter(Path(f"{path}.npy"), dtype or self.array.dtype, self.array.shape[1:]) as writer:
-            for block in self.blocks(rows):
-                writer.append(_converted(block, writer.dtype))
-        if self.offsets is not None:
-            sizes = np.diff(self.offsets)[rows]
-            with ArrayWriter(Path(f"{path}.offsets.npy"), np.int64) as to:
-                to.append(np.concatenate([[0], np.cumsum(sizes)]))
-        held = {"kind": KIND, "varying": self.offsets is not None, "ids": [self.ids[row] for row in rows]}
-        with text_written_whole(f"{path}.json") as file:
-            json.dump(held, file)
+    def save(self, path: str | os.PathLike[str]) -> None:
+        """Write PATH.npy, PATH.json and, where the number of regions varies, PATH.offsets.npy."""
+        write_features(path, self)
 
     @classmethod
     def open(cls, path: str | os.PathLike[str]) -> FeatureStore:
@@ -143,6 +164,57 @@ class FeatureStore:
             raise ValueError(f"`features` must be {rule}, but {name}.json is damaged or something else.") from error
         offsets = open_array(f"{name}.offsets.npy", dimensions=1) if varying else None
         return cls(ids, open_array(f"{name}.npy"), offsets)
+
+
+def write_features(
+    path: str | os.PathLike[str],
+    source: FeatureSource,
+    rows: NDArray[np.int64] | None = None,
+    dtype: DTypeLike | None = None,
+    progress: Callable[[int], None] = lambda done: None,
+) -> None:
+    """Write features as a store, some at a time.
+
+    Args:
+        path: the name that the files begin with.
+        source: where they are.
+        rows: write only these, in this order; all by default.
+        dtype: as in "float16"; as they are by default.
+        progress: called with the number of rows of the array that are done.
+    """
+    rows = np.arange(len(source.ids)) if rows is None else rows
+    with ArrayWriter(Path(f"{path}.npy"), dtype or source.dtype, source.row_shape) as writer:
+        for block in source.blocks(rows):
+            writer.append(_converted(block, writer.dtype))
+            progress(writer.rows)
+    if source.counts is not None:
+        with ArrayWriter(Path(f"{path}.offsets.npy"), np.int64) as offsets:
+            offsets.append(np.concatenate([[0], np.cumsum(source.counts[rows])]))
+    held = {"kind": KIND, "varying": source.counts is not None, "ids": [source.ids[row] for row in rows]}
+    with text_written_whole(f"{path}.json") as file:
+        json.dump(held, file)
+
+
+def places(ids: Sequence[Id]) -> dict[Id, int]:
+    """The row of each id; no id may be there twice."""
+    found = {name: row for row, name in enumerate(ids)}
+    checks.must(len(found) == len(ids), "ids of the features", "all different", "the same twice somewhere")
+    return found
+
+
+def rows_of(source: FeatureSource, ids: Iterable[Id]) -> NDArray[np.int64]:
+    """The rows of some ids, all of which must be there."""
+    found = []
+    for name in ids:
+        place = source.places.get(name)
+        checks.must(place is not None, "features", f"there for the image {name!r}", "missing")
+        found.append(place)
+    return np.array(found, dtype=np.int64)
+
+
+def rows_at_a_time(shape: Sequence[int], dtype: np.dtype[Any]) -> int:
+    """So many images as are copied at a time."""
+    return max(1, _BLOCK // max(1, int(np.prod(shape)) * dtype.itemsize))
 
 
 def _converted(block: NDArray[Any], dtype: np.dtype[Any]) -> NDArray[Any]:

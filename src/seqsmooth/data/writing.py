@@ -19,7 +19,7 @@ import numpy as np
 
 from seqsmooth.data.arrays import ArrayWriter
 from seqsmooth.data.corpus import KIND, Corpus, open_corpus
-from seqsmooth.data.features import FeatureStore, Id
+from seqsmooth.data.features import FeatureSource, Id, rows_of, write_features
 from seqsmooth.data.tokens import write_tokens
 from seqsmooth.ops import checks
 from seqsmooth.ops.files import folder_written_whole, text_written_whole
@@ -66,11 +66,12 @@ class Side:
 def write_captions(
     folder: str | os.PathLike[str],
     splits: Mapping[str, Iterable[tuple[Id, Sequence[Text]]]],
-    features: FeatureStore | None = None,
+    features: FeatureSource | None = None,
     *,
     side: Side | None = None,
     max_words: int | None = None,
     missing: str = "refuse",
+    empty: str = "refuse",
     dtype: str | None = None,
     made_from: Mapping[str, Any] | None = None,
     progress: Progress = silent,
@@ -84,57 +85,72 @@ def write_captions(
         side: how captions become ids.
         max_words: cut targets after so many words (the paper: 16); references for scores stay whole.
         missing: what to do with images without features: "refuse", or "drop" them.
+        empty: what to do with captions without words: "refuse", or "drop" them; and the image, where none is left.
         dtype: of the features on disk; as they are by default.
         made_from: what to remember of where it comes from.
         progress: called with what is being done and how many items are done.
     """
     checks.one_of("missing", missing, ("refuse", "drop"))
+    checks.one_of("empty", empty, ("refuse", "drop"))
     side = side or Side()
     _check_splits(splits)
     with folder_written_whole(folder) as out:
-        counts, dropped = {}, {}
+        counts, without, emptied = {}, {}, {}
         order: list[Id] = []
         words: Counter[str] = Counter()
         sentences = 0
         for name, images in splits.items():
-            ids, left_out = [], 0
+            ids: list[Id] = []
+            without[name] = emptied[name] = total = 0
             with text_written_whole(out / f"{name}.targets.txt") as file, _firsts(out, name) as firsts:
-                total = 0
                 for identity, captions in images:
                     if features is not None and identity not in features.places:
-                        rule = "there for every image"
-                        checks.must(missing == "drop", "features", rule, f"missing for {identity!r} of {name}")
-                        left_out += 1
+                        told = f"missing for {identity!r} of {name}"
+                        checks.must(missing == "drop", "features", "there for every image", told)
+                        without[name] += 1
                         continue
+                    written = []
                     for number, text in enumerate(captions, 1):
                         split = side.words(text)
+                        if not split and empty == "drop":
+                            emptied[name] += 1
+                            continue
                         _check_words(split, f"caption {number} of the image {identity!r} of {name}")
-                        file.write(" ".join(split) + "\n")
-                        if name == "train":
+                        written.append(split)
+                    if captions and not written:
+                        continue
+                    file.writelines(" ".join(split) + "\n" for split in written)
+                    if name == "train":
+                        for split in written:
                             words.update(split)
-                            sentences += 1
+                        sentences += len(written)
                     ids.append(identity)
-                    total += len(captions)
+                    total += len(written)
                     firsts.append(np.array([total]))
-                    progress(f"captions of {name}", len(ids))
-            rule = "a split with images" + (" that have features" if left_out else "")
+                    progress(f"images of {name}", len(ids))
+            rule = "a split with images" + (" that have features" if without[name] else "")
             checks.must(len(ids) > 0, name, rule, "empty")
             with text_written_whole(out / f"{name}.items.json") as file:
                 json.dump(ids, file)
-            counts[name], dropped[name] = len(ids), left_out
+            counts[name] = len(ids)
             if features is not None:
-                with ArrayWriter(out / f"{name}.features.npy", np.int64) as rows:
-                    rows.append(np.arange(len(order), len(order) + len(ids)))
+                with ArrayWriter(out / f"{name}.features.npy", np.int64) as writer:
+                    writer.append(np.arange(len(order), len(order) + len(ids)))
                 order += ids
         vocabulary = side.build(WordCounts(words, sentences))
         vocabulary.save(out / "vocabulary.json")
         _encode(out, counts, "targets", vocabulary, max_words, progress)
         _count_documents(out, counts, vocabulary, progress)
         if features is not None:
-            progress("features", 0)
-            features.save(out / "features", features.rows(order), dtype)
-        told = {"tokeniser": side.tokeniser.signature, "max_words": max_words, "without_features": dropped}
-        _write_index(out, "captions", counts, told | dict(made_from or {}), features is not None, progress)
+            rows = rows_of(features, order)
+            write_features(out / "features", features, rows, dtype, lambda done: progress("features", done))
+        how = {
+            "tokeniser": vocabulary.tokeniser,
+            "max_words": max_words,
+            "images_without_features": without,
+            "empty_captions": emptied,
+        }
+        _write_index(out, "captions", counts, how | dict(made_from or {}), features is not None, progress)
     return open_corpus(folder)
 
 
@@ -146,6 +162,7 @@ def write_pairs(
     target: Side | None = None,
     max_words: int | None = None,
     longer: str = "cut",
+    empty: str = "refuse",
     made_from: Mapping[str, Any] | None = None,
     progress: Progress = silent,
 ) -> Corpus:
@@ -160,14 +177,16 @@ def write_pairs(
         max_words: the most words of either side in training.
         longer: what to do with training pairs that have more: "cut" them, or "drop" them. Those of other splits are
             kept whole.
+        empty: what to do with training pairs of which a side has no words: "refuse", or "drop" them.
         made_from: what to remember of where it comes from.
         progress: called with what is being done and how many pairs are done.
     """
     checks.one_of("longer", longer, ("cut", "drop"))
+    checks.one_of("empty", empty, ("refuse", "drop"))
     sides = {"sources": source or Side(), "targets": target or Side()}
     _check_splits(splits)
     with folder_written_whole(folder) as out:
-        counts, dropped, sentences = {}, 0, 0
+        counts, dropped, emptied, sentences = {}, 0, 0, 0
         words: dict[str, Counter[str]] = {side: Counter() for side in sides}
         for name, pairs in splits.items():
             training, done, total = name == "train", 0, 0
@@ -180,6 +199,9 @@ def write_pairs(
                     read = sides["sources"].words(text)
                     split = several if isinstance(several, tuple) else (several,)
                     written = [sides["targets"].words(one) for one in split]
+                    if training and empty == "drop" and not (read and all(written)):
+                        emptied += 1
+                        continue
                     _check_words(read, f"source {number} of {name}")
                     checks.must(len(written) > 0, f"pair {number} of {name}", "one with a target", "one without")
                     for one in written:
@@ -215,7 +237,8 @@ def write_pairs(
             "tokeniser": sides["targets"].tokeniser.signature,
             "max_words": max_words,
             "longer": longer,
-            "dropped": dropped,
+            "longer_pairs": dropped,
+            "empty_pairs": emptied,
         }
         _write_index(out, "translation", counts, told | dict(made_from or {}), False, progress)
     return open_corpus(folder)

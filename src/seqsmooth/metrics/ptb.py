@@ -1,4 +1,7 @@
-"""The tokeniser of coco-caption: that of the Penn Treebank in Java, in lower case and without punctuation."""
+"""The tokeniser of coco-caption itself: that of the Penn Treebank in Java, in lower case and without punctuation.
+
+`seqsmooth.text.ptb` does the same in pure Python, all but always; this is what it is measured by.
+"""
 
 from __future__ import annotations
 
@@ -6,9 +9,10 @@ from collections.abc import Sequence
 
 from seqsmooth.metrics import java
 from seqsmooth.metrics.scores import Absent
+from seqsmooth.text.ptb import PUNCTUATION
 
-# As coco-caption writes them: the brackets are never met, since the tokeniser gives them in lower case, and stay.
-PUNCTUATION = frozenset(["''", "'", "``", "`", "-LRB-", "-RRB-", "-LCB-", "-RCB-", *".?!,:-;", "--", "..."])
+JAR = ("tokenizer", "stanford-corenlp-3.4.1.jar")
+"""Where pycocoevalcap has it."""
 
 
 def tokenise(sentences: Sequence[str], *, timeout: float = 600.0) -> list[list[str]]:
@@ -20,7 +24,7 @@ def tokenise(sentences: Sequence[str], *, timeout: float = 600.0) -> list[list[s
         sentences: sentences as people write them.
         timeout: how many seconds the jar may take.
     """
-    path = java.jar("PTB tokenisation", "tokenizer", "stanford-corenlp-3.4.1.jar")
+    path = java.jar("PTB tokenisation", *JAR)
     command = [java.program("PTB tokenisation"), "-Dfile.encoding=UTF-8", "-cp", str(path)]
     command += ["edu.stanford.nlp.process.PTBTokenizer", "-preserveLines", "-lowerCase"]
     lines = [" ".join(sentence.split()) for sentence in sentences]

@@ -9,7 +9,6 @@ so that 42 is "42", and the id of a line of plain text is its number.
 from __future__ import annotations
 
 import json
-from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -17,6 +16,7 @@ from typing import Any
 
 from seqsmooth.metrics.corpus import check_same_items
 from seqsmooth.ops import checks
+from seqsmooth.text.files import suspicious_line
 
 
 @dataclass(frozen=True, slots=True)
@@ -95,7 +95,7 @@ def read_references(paths: str | Path | Sequence[str | Path], *, split: str = "t
         if len(column) != len(columns[0]):
             raise ValueError(
                 f"The files must have as many lines, but {first} has {len(columns[0])} and {path} has {len(column)}: "
-                f"the first suspicious line is {_suspicious(column, columns[0])}."
+                f"the first suspicious line is {suspicious_line(column, columns[0])}."
             )
     rows = {str(n): tuple(map(Written, row)) for n, row in enumerate(zip(*columns, strict=True), 1)}
     return References(first, rows, numbered=True)
@@ -118,7 +118,9 @@ def align(
     files = f"{hypotheses.path} has {len(ours)} sentences and {references.path} has {len(theirs)}"
     if hypotheses.numbered or references.numbered:
         if (hypotheses.numbered or not subset) and len(ours) != len(theirs):
-            line = _suspicious([one.text for one in ours.values()], [several[0].text for several in theirs.values()])
+            line = suspicious_line(
+                [one.text for one in ours.values()], [several[0].text for several in theirs.values()]
+            )
             raise ValueError(f"Each line must have its reference, but {files}: the first suspicious line is {line}.")
         if hypotheses.numbered:
             ours = dict(zip(theirs, ours.values(), strict=True))
@@ -249,20 +251,3 @@ def _json_lines(path: Path) -> Iterator[tuple[int, Any]]:
                 yield number, json.loads(line)
             except (ValueError, RecursionError) as error:
                 raise ValueError(f"Line {number} of `{path}` must be whole JSON, but is not: {error}.") from error
-
-
-def _suspicious(ours: Sequence[str], theirs: Sequence[str], window: int = 5, farthest: int = 20) -> int:
-    # Lines are missing from the shorter file. The first line of it that fits a line further down in the longer one
-    # better than its own, and the lines after it do too, is where. Where none does, the first without a partner.
-    shorter, longer = sorted(([set(line.lower().split()) for line in lines] for lines in (ours, theirs)), key=len)
-    common = Counter(word for words in longer for word in words)
-
-    def fits(first: int, last: int, shift: int) -> float:
-        pairs = zip(shorter[first:last], longer[first + shift : last + shift], strict=False)
-        return sum(1 / common[word] for one, other in pairs for word in one & other)
-
-    for line in range(len(shorter)):
-        for shift in range(1, min(len(longer) - len(shorter), farthest) + 1):
-            if all(fits(line, last, shift) > fits(line, last, 0) for last in (line + 1, line + window)):
-                return line + 1
-    return len(shorter) + 1

@@ -15,7 +15,7 @@ from seqsmooth.metrics import java
 from seqsmooth.metrics.corpus import Corpus, Id, Sentence, joined
 from seqsmooth.metrics.scores import Absent, Scores, mean, signed
 
-_CORENLP = ("stanford-corenlp-3.6.0.jar", "stanford-corenlp-3.6.0-models.jar")
+CORENLP = ("stanford-corenlp-3.6.0.jar", "stanford-corenlp-3.6.0-models.jar")
 
 
 def spice(
@@ -41,10 +41,10 @@ def spice(
     corpus = Corpus.align(hypotheses, references)
     path = java.jar("SPICE", "spice", "spice-1.0.jar")
     folder = Path(corenlp or os.environ.get("CORENLP_HOME") or path.parent / "lib").absolute()
-    missing = [name for name in _CORENLP if not (folder / name).is_file()]
+    missing = [name for name in CORENLP if not (folder / name).is_file()]
     if missing:
         raise Absent(f"SPICE needs Stanford CoreNLP 3.6.0 in CORENLP_HOME: {missing[0]} is not in {folder}.")
-    jars = [path, *sorted((path.parent / "lib").glob("*.jar")), *(folder / name for name in _CORENLP)]
+    jars = [path, *sorted((path.parent / "lib").glob("*.jar")), *(folder / name for name in CORENLP)]
     given = [
         {"image_id": place, "test": joined(hypothesis), "refs": [joined(reference) for reference in several]}
         for place, (hypothesis, several) in enumerate(zip(corpus.hypotheses, corpus.references, strict=True))

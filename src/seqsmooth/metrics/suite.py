@@ -16,12 +16,13 @@ from seqsmooth.metrics.sentences import Written
 from seqsmooth.metrics.spice_jar import spice
 from seqsmooth.metrics.translation import sacrebleu
 from seqsmooth.ops import checks
+from seqsmooth.text.ptb import PtbTokeniser
 
 BLEUS = ("bleu-1", "bleu-2", "bleu-3", "bleu-4")
 CAPTIONS = (*BLEUS, "rouge-l", "cider", "meteor", "spice")
 TRANSLATIONS = ("sacrebleu", "sacrebleu-13a")
 NAMES = (*CAPTIONS, *TRANSLATIONS)
-TOKENISATIONS = ("none", "lower", "ptb")
+TOKENISATIONS = ("none", "lower", "ptb", "ptb-jar")
 
 
 def score(
@@ -40,7 +41,8 @@ def score(
         references: the references of each id.
         names: the metrics, out of `NAMES`.
         tokenise: "none" for tokens as they are (text is split at white space), "lower" for these in lower case, "ptb"
-            for coco-caption's tokeniser. "sacrebleu-13a" has its own, and takes the text as it is.
+            for coco-caption's tokeniser in pure Python, "ptb-jar" for its own in Java. "sacrebleu-13a" has its own, and
+            takes the text as it is.
         corenlp: the folder of Stanford CoreNLP, for SPICE.
         timeout: how many seconds each subprocess may take.
     """
@@ -79,6 +81,9 @@ def tokenised(
     everything += [written for several in references.values() for written in several]
     words: list[Tokens]
     if how == "ptb":
+        split = PtbTokeniser()
+        words = [tuple(split(written.text)) for written in everything]
+    elif how == "ptb-jar":
         words = [tuple(made) for made in ptb.tokenise([written.text for written in everything], timeout=timeout)]
     elif how == "lower":
         words = [tuple(word.lower() for word in written.words()) for written in everything]

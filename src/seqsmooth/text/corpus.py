@@ -1,15 +1,14 @@
-"""Tokenised sentences from files: lines of text, or the captions of a Karpathy json."""
+"""Tokenised sentences from files: lines of text, or the captions of a json."""
 
 from __future__ import annotations
 
-import gzip
-import json
 import os
 from collections.abc import Sequence
-from typing import Any
 
 from seqsmooth.ops import checks
 from seqsmooth.ops.files import check_source
+from seqsmooth.text.captions import read_images
+from seqsmooth.text.files import read_lines
 from seqsmooth.text.tokenisers import Tokeniser, WhitespaceTokeniser
 
 
@@ -19,46 +18,32 @@ def read_sentences(
     """Read the sentences of a file, and say what split them into words.
 
     Args:
-        path: lines of text (`.gz` or not), or a Karpathy `dataset.json`.
+        path: lines of text (`.gz` or not), Karpathy's `dataset.json`, or COCO's annotations.
         tokeniser: splits the text; where None, a json's own `tokens` are taken and text is split at white space.
         splits: take only these splits of a json, as in ("train", "restval"); all where empty.
     """
     path = check_source("corpus", path)
-    opened = gzip.open if path.name.endswith(".gz") else open
-    try:
-        with opened(path, "rt", encoding="utf-8") as file:
-            if path.name.removesuffix(".gz").endswith(".json"):
-                return _captions(json.load(file), str(path), tokeniser, splits)
-            checks.must(not splits, "splits", "left out where the corpus is no json", ",".join(splits))
-            chosen = tokeniser or WhitespaceTokeniser()
-            sentences = [words for line in file if (words := chosen(line))]
-    except UnicodeDecodeError as error:
-        raise ValueError(f"`corpus` must be text in UTF-8, but {path} is not.") from error
-    except json.JSONDecodeError as error:
-        where = f"line {error.lineno}, column {error.colno}"
-        raise ValueError(f"`corpus` must be whole JSON, but {path} is damaged at {where} instead.") from error
-    except (gzip.BadGzipFile, EOFError) as error:
-        raise ValueError(f"`corpus` must be a whole gzip file, but {path} is damaged instead.") from error
+    if path.name.removesuffix(".gz").endswith(".json"):
+        sentences, signature = _captions(path, tokeniser, splits)
+    else:
+        checks.must(not splits, "splits", "left out where the corpus is no json", ",".join(splits))
+        chosen = tokeniser or WhitespaceTokeniser()
+        sentences = [words for line in read_lines(path, "corpus") if (words := chosen(line))]
+        signature = chosen.signature
     checks.must(len(sentences) > 0, "corpus", "a file with words in it", str(path))
-    return sentences, chosen.signature
+    return sentences, signature
 
 
-def _captions(held: Any, path: str, tokeniser: Tokeniser | None, splits: Sequence[str]) -> tuple[list[list[str]], str]:
-    try:
-        images = held["images"]
-        there = sorted({str(image["split"]) for image in images}) if splits else []
-        for split in splits:
-            checks.one_of("splits", split, there)
-        captions = [
-            caption for image in images if not splits or image["split"] in splits for caption in image["sentences"]
-        ]
-        if tokeniser is None:
-            sentences = [[str(word) for word in caption["tokens"]] for caption in captions]
-        else:
-            sentences = [tokeniser(caption["raw"]) for caption in captions]
-    except (KeyError, TypeError, AttributeError) as error:
-        rule = "a Karpathy json: `images`, each with `sentences`, each with `tokens` and `raw`"
-        raise ValueError(f"`corpus` must be {rule}, but {path} is something else instead.") from error
-    sentences = [words for words in sentences if words]
-    checks.must(len(sentences) > 0, "corpus", "a file with words in it", path)
-    return sentences, "karpathy" if tokeniser is None else tokeniser.signature
+def _captions(
+    path: str | os.PathLike[str], tokeniser: Tokeniser | None, splits: Sequence[str]
+) -> tuple[list[list[str]], str]:
+    images = read_images(path, "corpus")
+    there = sorted({image.split for image in images if image.split})
+    for split in splits:
+        checks.one_of("splits", split, there)
+    captions = [caption for image in images if not splits or image.split in splits for caption in image.captions]
+    if tokeniser is not None:
+        return [words for caption in captions if (words := tokeniser(caption.raw))], tokeniser.signature
+    rule = "given where the captions are not tokenised"
+    checks.must(all(caption.words is not None for caption in captions), "tokeniser", rule, None)
+    return [list(caption.words) for caption in captions if caption.words], "karpathy"

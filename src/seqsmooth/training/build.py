@@ -10,9 +10,11 @@ import torch
 from torch import Tensor
 
 from seqsmooth import rewards, smoothing
-from seqsmooth.models import Model, RNNsearch, ShowTell, TopDown
+from seqsmooth.models import Model, build
+from seqsmooth.models.registry import arguments
 from seqsmooth.ops import checks
-from seqsmooth.text.vectors import WordVectors
+from seqsmooth.text import Vocabulary, WordVectors
+from seqsmooth.text.vocabulary import SPECIALS
 from seqsmooth.training import config as sections
 from seqsmooth.training.places import find_beside
 from seqsmooth.training.step import adam
@@ -37,28 +39,31 @@ class Builder:
 
     def __init__(self, corpus: Corpus) -> None:
         self.corpus = corpus
-        self._vectors: dict[str, WordVectors] = {}
+        self._vectors: dict[tuple[str, str], WordVectors] = {}
 
     def model(self, config: sections.Config) -> Model[Any, Any]:
         """The model, its weights drawn from torch's global generator."""
         section = config.model
-        vocabulary, source = self.corpus.vocabulary, self.corpus.source_vocabulary
+        source, target = self.corpus.source_vocabulary, self.corpus.vocabulary
         options = {item.name: getattr(section, item.name) for item in fields(section)}
-        kind, path = options.pop("kind"), options.pop("vectors")
-        if path is not None:
-            options["vectors"] = self._initial(path, options["embedding_size"])
-        if kind == "rnnsearch":
+        kind = options["kind"]
+        for name, vocabulary in (("vectors", target), ("source_vectors", source)):
+            if options.get(name) is not None and vocabulary is not None:
+                options[name] = self._initial(options[name], vocabulary, options["embedding_size"], name)
+        wanted = arguments(kind)
+        if "source_size" in wanted:
             checks.must(source is not None, "model.kind", "one for captions on this corpus", kind)
             assert source is not None
-            return RNNsearch(len(source), len(vocabulary), source_pad=_pad(source), **options)
-        shape = self.corpus.feature_shape
-        checks.must(shape is not None, "model.kind", "one for translation on this corpus", kind)
-        assert shape is not None
-        wanted = 1 if kind == "show_tell" else 2
-        rule = "show_tell for pooled features, top_down for regions"
-        checks.must(len(shape) == wanted, "model.kind", rule, f"{kind} for features of shape {tuple(shape)}")
-        made = ShowTell if kind == "show_tell" else TopDown
-        return made(len(vocabulary), shape[-1], **options)
+            sizes: dict[str, Any] = {"source_size": len(source), "source_pad": source.specials().pad}
+        else:
+            shape = self.corpus.feature_shape
+            checks.must(shape is not None, "model.kind", "one for translation on this corpus", kind)
+            assert shape is not None
+            fits = len(shape) == (1 if kind == "show_tell" else 2)
+            rule = "show_tell for pooled features, top_down for regions"
+            checks.must(fits, "model.kind", rule, f"{kind} for features of shape {tuple(shape)}")
+            sizes = {"feature_size": shape[-1]}
+        return build(**options, vocab_size=len(target), **sizes)
 
     def objective(self, config: sections.Config) -> smoothing.Objective:
         """The loss."""
@@ -103,7 +108,7 @@ class Builder:
             return smoothing.Dirac()
         if isinstance(section, sections.Uniform):
             return smoothing.Uniform(section.alpha)
-        values, known = self._aligned(section.vectors, eos=section.eos)
+        values, known = self._aligned(section.vectors, self.corpus.vocabulary, eos=section.eos)
         counts = self.corpus.vocabulary.frequencies() if section.beta > 0 else None
         return smoothing.Similarity(
             values,
@@ -134,23 +139,22 @@ class Builder:
     def _document_frequencies(self) -> rewards.DocumentFrequencies:
         return self.corpus.document_frequencies()
 
-    def _read(self, name: str) -> WordVectors:
-        if name not in self._vectors:
-            path = find_beside(self.corpus.folder, name, "vectors")
-            self._vectors[name] = WordVectors.load(path, only=self.corpus.vocabulary)
-        return self._vectors[name]
-
-    def _aligned(self, name: str, *, eos: bool) -> tuple[Tensor, Tensor]:  # (V, d), (V,) bool
-        values, known = self._read(name).aligned(self.corpus.vocabulary, eos=eos)
-        share = known[len(self.corpus.vocabulary.specials().boundaries()) + 1 :].float().mean()
-        checks.must(bool(share > 0), "vectors", "of words of this vocabulary", f"{name}, which has none of them")
+    def _aligned(
+        self, name: str, vocabulary: Vocabulary, *, eos: bool, key: str = "vectors"
+    ) -> tuple[Tensor, Tensor]:  # (V, d), (V,) bool
+        if (name, vocabulary.checksum) not in self._vectors:
+            path = find_beside(self.corpus.folder, name, key)
+            self._vectors[name, vocabulary.checksum] = WordVectors.load(path, only=vocabulary)
+        values, known = self._vectors[name, vocabulary.checksum].aligned(vocabulary, eos=eos)
+        some = bool(known[len(SPECIALS) :].any())
+        checks.must(some, key, "of words of this vocabulary", f"{name}, which has none of them,")
         return values, known
 
-    def _initial(self, name: str, size: int) -> Tensor:  # (V, E)
+    def _initial(self, name: str, vocabulary: Vocabulary, size: int, key: str) -> Tensor:  # (V, E)
         """Vectors to start from; a word without one starts as all do without vectors."""
-        values, known = self._aligned(name, eos=True)
+        values, known = self._aligned(name, vocabulary, eos=True, key=f"model.{key}")
         rule = f"of {size} numbers a word, as model.embedding_size says"
-        checks.must(values.shape[1] == size, "model.vectors", rule, f"of {values.shape[1]}")
+        checks.must(values.shape[1] == size, f"model.{key}", rule, f"of {values.shape[1]}")
         drawn = torch.empty_like(values).uniform_(-0.1, 0.1)
         return torch.where(known.unsqueeze(-1), values, drawn)
 
@@ -163,8 +167,3 @@ def make_optimizer(model: Model[Any, Any], section: sections.Optimizer) -> torch
     for group in made.param_groups:
         group["initial_lr"] = section.lr
     return made
-
-
-def _pad(vocabulary: Any) -> int:
-    pad = vocabulary.specials().pad
-    return 0 if pad is None else int(pad)

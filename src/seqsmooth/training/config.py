@@ -304,30 +304,28 @@ class Config:
     decoding: Decoding = field(default_factory=Decoding)
 
 
-FROM_CORPUS = ("self", "vocab_size", "source_size", "feature_size", "source_pad", "vectors")
-"""Arguments of models that the corpus tells; `vectors` is a file in a config."""
+FROM_CORPUS = ("self", "vocab_size", "source_size", "feature_size", "source_pad")
+"""Arguments of models that the corpus tells."""
 
 
 @cache
 def model_sections() -> dict[str, type]:
-    """The section `model` of each kind: the arguments of the model's class by name, and `vectors`, a file."""
-    from seqsmooth import models
+    """The section `model` of each kind: the arguments of the model's class by name; vectors to start from are files."""
+    from seqsmooth.models.registry import MODELS
 
-    classes = {"show_tell": models.ShowTell, "top_down": models.TopDown, "rnnsearch": models.RNNsearch}
-    return {kind: _section(kind, built) for kind, built in classes.items()}
+    return {kind: _section(kind, built) for kind, built in MODELS.items()}
 
 
 def _section(kind: str, built: type) -> type:
     made = inspect.signature(built.__init__)  # type: ignore[misc]
     hints = get_type_hints(built.__init__)  # type: ignore[misc]
-    options = [
-        (name, hints[name], field(default=argument.default))
+    options: list[Any] = [
+        (name, Path | None if name.endswith("vectors") else hints[name], field(default=argument.default))
         for name, argument in made.parameters.items()
         if name not in FROM_CORPUS
     ]
-    tag = ("kind", Literal[kind], field(default=kind))  # type: ignore[valid-type]
-    vectors = ("vectors", Path | None, field(default=None))
-    return make_dataclass(built.__name__, [*options, vectors, tag], frozen=True)
+    tag = ("kind", Literal[kind], field(default=kind))
+    return make_dataclass(built.__name__, [*options, tag], frozen=True)
 
 
 def plain(value: Any) -> Any:

@@ -94,9 +94,17 @@ class Validator:
         self.rows = list(range(count if section.limit is None else min(count, section.limit)))
         self.search = make_search(corpus, config.decoding, section.beam)
         self.judge = Judge(corpus, self.split)
-        shares = {"rank": rank, "world": world, "device": device}
-        how = {"captions_per_image": data.captions_per_image, "max_length": data.max_length}
-        self.batches = corpus.batches(self.split, data.batch_size, shuffle=False, references=0, **how, **shares)
+        self.batches = corpus.batches(
+            self.split,
+            data.batch_size,
+            shuffle=False,
+            references=0,
+            captions_per_image=data.captions_per_image,
+            max_length=data.max_length,
+            rank=rank,
+            world=world,
+            device=device,
+        )
         self.objective = mle(specials=corpus.vocabulary.specials(), vocab_size=len(corpus.vocabulary)).to(device)
 
     def __call__(

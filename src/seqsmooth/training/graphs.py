@@ -74,7 +74,8 @@ class GraphedStep:
             if self.step.generator is not None:
                 # The default generator of the device is known to every graph.
                 self.graph.register_generator_state(self.step.generator)
-            with torch.cuda.graph(self.graph):
+            # Other threads may make batches meanwhile, in pinned memory.
+            with torch.cuda.graph(self.graph, capture_error_mode="thread_local"):
                 self._report = self.step(self.batch)
 
 

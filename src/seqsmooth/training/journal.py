@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import csv
 import io
-import os
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
@@ -15,7 +14,7 @@ COLUMNS = ("epoch", "step", "split", "loss", "nll", "ess", "rate", "tokens_per_s
 
 
 class Journal:
-    """Rows of numbers, each on the disk as soon as it is written.
+    """Rows of numbers, each out of the process as soon as it is written.
 
     Args:
         path: the file.
@@ -36,9 +35,7 @@ class Journal:
         """Write a row; columns that are not given stay empty."""
         line = _line([_cell(values.get(name)) for name in self.columns])
         with self.path.open("a", encoding="utf-8", newline="") as file:
-            file.write(line)
-            file.flush()
-            os.fsync(file.fileno())
+            file.write(line)  # closed and so with the system, which outlives the process
 
 
 def read_log(path: Path) -> list[dict[str, Any]]:

@@ -1,4 +1,4 @@
-"""The Lightning module: whole optimizer steps, several to a batch of Lightning's, exact from checkpoint to checkpoint."""
+"""The Lightning module: optimizer steps, several to a batch of Lightning's, exact from checkpoint to checkpoint."""
 
 from __future__ import annotations
 
@@ -59,6 +59,7 @@ class Learner(pl.LightningModule):
         self.validated: dict[str, float] = {}
         self._held: dict[str, Any] | None = None
         self._step: TrainingStep | None = None
+        self._step_of = -1  # the epoch that its objective is for
         self._graphs: dict[Any, GraphedStep] = {}
         self._source: torch.Generator | None = None
         self._validator: Validator | None = None
@@ -85,8 +86,8 @@ class Learner(pl.LightningModule):
             generators.restore(self._held["generators"], self._source, self.device, self.global_rank)
         world = self.trainer.world_size
         self._meter = Meter(self.device, world)
-        if self._held is not None and self.global_rank == 0:
-            self._meter.load(self._held["meter"])
+        if self._held is not None:
+            self._meter.load(self._held["meter"], first=self.global_rank == 0)
         self._held = None
         if self.config.validation.every > 0:
             self._validator = Validator(self.corpus, self.config, self.device, self.global_rank, world)
@@ -180,7 +181,7 @@ class Learner(pl.LightningModule):
             set_rate(self._optimizer(), factor)
             self._factor = factor
         report = self._report(self._step, batches)
-        self._meter.add(report, self._step.whole(batches))
+        self._meter.add(report)
         self.steps_done += 1
         if self.steps_done % self.config.trainer.log_every == 0:
             self._log_training(batches[0])
@@ -197,12 +198,11 @@ class Learner(pl.LightningModule):
     def _log_training(self, batch: Batch | None = None) -> None:
         """A row of the log; the one place in training that waits for the device."""
         assert self._meter is not None
-        read = self._meter.read()
-        if read.tokens == 0:
+        read = self._meter.read(None if batch is None else corruption(self.objective, batch))
+        if read is None:
             return
-        rate = None if batch is None else corruption(self.objective, batch)
         row = {"epoch": self.epochs_done, "step": self.steps_done, "split": "train", "loss": read.loss, "nll": read.nll}
-        row |= {"ess": read.ess, "rate": rate, "tokens_per_second": read.tokens_per_second}
+        row |= {"ess": read.ess, "rate": read.rate, "tokens_per_second": read.tokens_per_second}
         self.note(row | {"lr": float(self._optimizer().param_groups[0]["lr"])})
 
     def _validate(self, validator: Validator) -> None:

@@ -12,6 +12,7 @@ from torch import Tensor
 
 from seqsmooth.data import Batch
 from seqsmooth.ops.edit_distance import edit_distance
+from seqsmooth.ops.precision import finest
 from seqsmooth.ops.soft_target import IGNORED
 from seqsmooth.smoothing import Objective
 from seqsmooth.smoothing.records import Truth
@@ -25,12 +26,13 @@ class Reading:
     loss: float  # a token
     nll: float  # a token, unsmoothed
     ess: float | None  # None where nothing is sampled
+    rate: float | None  # share of positions changed, where somebody asked
     tokens_per_second: float
-    tokens: int
+    steps: int
 
 
 class Meter:
-    """Adds up what steps report; a step costs a few launches, and nothing is waited for before `read`.
+    """Adds up what steps report: a few launches a step, and nothing is waited for before `read`.
 
     Args:
         device: where the reports are.
@@ -39,45 +41,62 @@ class Meter:
 
     def __init__(self, device: torch.device, world: int = 1) -> None:
         self.world = world
-        self.sums = torch.zeros(5, dtype=torch.float64, device=device)  # loss, nll, tokens, ess, steps
+        self.sums = torch.zeros(3, dtype=finest(device), device=device)  # loss, nll, ess
+        self.parts = list(self.sums.unbind())
+        self.tokens = torch.zeros((), dtype=torch.int64, device=device)
+        self.steps = 0
         self.restart()
 
     def restart(self) -> None:
         """Let the clock begin now."""
         self.began = time.perf_counter()
 
-    def add(self, report: Report, whole: Tensor | None) -> None:
-        """Add a step; its loss is a mean over `whole` tokens, or over its own."""
+    def add(self, report: Report) -> None:
+        """Add a step. Its loss is this process's part of a mean over the tokens of all."""
         loss = report.loss
-        over = loss.tokens if whole is None else whole
-        parts = (loss.total * over, loss.nll * over, loss.tokens, loss.ess, torch.ones_like(loss.total))
-        self.sums += torch.stack([part.double() for part in parts])
+        torch._foreach_add_(self.parts, [loss.total, loss.nll, loss.ess])
+        self.tokens += loss.tokens
+        self.steps += 1
 
     def state(self) -> list[float]:
-        """The sums of all processes. Waits for the device."""
-        sums = self.sums.clone()
+        """The sums of all processes, and the steps. Waits for the device."""
+        sums = torch.cat([self.sums.double(), self.tokens.double().view(1)])
         if self.world > 1:
             torch.distributed.all_reduce(sums)
-        held: list[float] = sums.tolist()
-        return held
+        return [*sums.tolist(), self.steps]
 
-    def load(self, state: list[float]) -> None:
-        """Go on from such sums; in one process only."""
-        self.sums.copy_(torch.tensor(state, dtype=torch.float64))
+    def load(self, state: list[float], *, first: bool) -> None:
+        """Go on from such sums, which the first process keeps."""
+        *sums, tokens, steps = state
+        self.steps = int(steps)
+        if first:
+            self.sums.copy_(torch.tensor(sums))
+            self.tokens.fill_(int(tokens))
 
-    def read(self) -> Reading:
-        """The means, and start again. Waits for the device."""
-        loss, nll, tokens, ess, steps = self.state()
+    def read(self, rate: Tensor | None = None) -> Reading | None:
+        """The means, and start again; None after no step. Waits for the device, once, also for the `rate`."""
+        if self.steps == 0:
+            return None
+        aside = None if rate is None else rate.to("cpu", non_blocking=True)
+        loss, nll, ess, tokens, steps = self.state()
         now = time.perf_counter()
         seconds, self.began = now - self.began, now
         self.sums.zero_()
-        sampled = steps > 0 and math.isfinite(ess)
-        counted = max(tokens, 1.0)
-        return Reading(loss / counted, nll / counted, ess / steps if sampled else None, tokens / seconds, int(tokens))
+        self.tokens.zero_()
+        self.steps = 0
+        shared = ess / steps / self.world
+        return Reading(
+            loss / steps,
+            nll / steps,
+            shared if math.isfinite(shared) else None,
+            None if aside is None else float(aside),
+            tokens / seconds,
+            int(steps),
+        )
 
 
 @torch.no_grad()
-def corruption(objective: Objective, batch: Batch) -> float:
+def corruption(objective: Objective, batch: Batch) -> Tensor:  # ()
     """The share of the positions of a batch that the sequence law changes, before `alpha` takes its part.
 
     It is the law's own probability where that has a closed form. Where lengths change it is measured on one sample of
@@ -90,11 +109,12 @@ def corruption(objective: Objective, batch: Batch) -> float:
     truth = Truth(*given, ignored=ignored)
     positions = truth.mask.sum().clamp_min(1)
     if hasattr(law, "flip_probability"):
-        return float(law.flip_probability(truth).sum() / positions)
+        share: Tensor = law.flip_probability(truth).sum() / positions
+        return share
     if not hasattr(law, "draw"):
-        return 0.0
+        return torch.zeros((), device=positions.device)
     source = torch.Generator(batch.targets.device).manual_seed(0)
     draws = law.draw(truth, 1, source)
     sampled = torch.where(draws.mask, draws.tokens, IGNORED)
     targets = torch.where(truth.mask, truth.tokens, IGNORED).unsqueeze(1)
-    return float(edit_distance(sampled, targets).sum() / positions)
+    return edit_distance(sampled, targets).sum() / positions

@@ -33,7 +33,7 @@ class StepBar(ProgressBar):
         """Begin where the run is."""
         assert isinstance(pl_module, Learner)
         if self.steps:
-            from tqdm import tqdm
+            from tqdm import tqdm  # type: ignore[import-untyped]
 
             done, name = pl_module.steps_done, pl_module.config.name
             self.bar = tqdm(

@@ -159,7 +159,10 @@ def _record(kind: type, value: Any, key: str) -> Any:
 
 
 def _one_of(kinds: Sequence[Any], value: Any, key: str) -> Any:
-    records = {kind.__dataclass_fields__["kind"].default: kind for kind in kinds if dataclasses.is_dataclass(kind)}
+    records: dict[str, Any] = {}
+    for kind in kinds:
+        if dataclasses.is_dataclass(kind):
+            records[str(kind.__dataclass_fields__["kind"].default)] = kind
     if value is None and type(None) in kinds:
         return None
     if records:

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import json
 import platform
+import sys
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, fields, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
@@ -148,7 +149,8 @@ def resume_run(folder: Path, config: Config, corpus: Corpus) -> Run:
         listed = ", ".join(f"`{key}`" for key in changed[:3])
         more = f" and {len(changed) - 3} more" if len(changed) > 3 else ""
         raise ValueError(
-            f"The run in {folder} was begun with another config (other: {listed}{more}); name another folder with --run."
+            f"The run in {folder} was begun with another config (other: {listed}{more}); "
+            "name another folder with --run."
         )
     check_fingerprint(corpus, run.manifest["data"]["fingerprint"])
     return run
@@ -181,7 +183,8 @@ def load_model(
 
     run = Run.open(folder)
     corpus, config = run.corpus(), run.config
-    config = replace(config, model=replace(config.model, vectors=None))  # where it began no longer matters
+    starts = {item.name: None for item in fields(config.model) if item.name.endswith("vectors")}
+    config = replace(config, model=replace(config.model, **starts))  # where it began no longer matters
     with torch.random.fork_rng(devices=[]):
         model = Builder(corpus).model(config)
     load_weights(run.weights(which), model, vocabulary=corpus.vocabulary.checksum)
@@ -191,10 +194,8 @@ def load_model(
 def versions() -> dict[str, str]:
     """What the numbers of a run may depend on."""
     found = {"seqsmooth": __version__, "torch": torch.__version__, "python": platform.python_version()}
-    try:
-        import pytorch_lightning
-
-        found["pytorch_lightning"] = pytorch_lightning.__version__
-    except ImportError:
-        pass
+    for name in ("pytorch_lightning", "numpy"):
+        loaded = sys.modules.get(name)
+        if loaded is not None:
+            found[name] = str(getattr(loaded, "__version__", "unknown"))
     return found

@@ -15,12 +15,7 @@ from seqsmooth.training import config as sections
 from seqsmooth.training.reader import merge, parse_config
 
 Section = (
-    sections.Constant
-    | sections.Step
-    | sections.InverseRoot
-    | sections.Cosine
-    | sections.Linear
-    | sections.Plateau
+    sections.Constant | sections.Step | sections.InverseRoot | sections.Cosine | sections.Linear | sections.Plateau
 )
 
 

@@ -156,7 +156,8 @@ class TrainingStep:
         gradients = [value.grad for value in self.parameters]
         flat = torch.cat([gradient.flatten() for gradient in gradients])
         torch.distributed.all_reduce(flat)
-        for gradient, part in zip(gradients, flat.split([value.numel() for value in gradients]), strict=True):
+        parts = torch.split(flat, [gradient.numel() for gradient in gradients])
+        for gradient, part in zip(gradients, parts, strict=True):
             gradient.copy_(part.view_as(gradient))
 
 

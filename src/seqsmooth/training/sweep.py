@@ -44,10 +44,13 @@ def plan_sweep(path: str | Path, runs: Path, overrides: Sequence[tuple[str, str]
         checks.one_of("key", key, ("table", "configs", "seeds", "overrides"))
     configs, seeds, common = held.get("configs"), held.get("seeds", [0]), held.get("overrides") or {}
     checks.must(isinstance(configs, list) and len(configs) > 0, "configs", "a list of files", configs)
+    assert isinstance(configs, list)
     whole = isinstance(seeds, list) and all(isinstance(seed, int) for seed in seeds)
     checks.must(whole, "seeds", "a list of whole numbers", seeds)
     checks.must(isinstance(common, dict), "overrides", "a mapping from dotted keys", common)
-    written = [(str(key), yaml.safe_dump(value, default_flow_style=True).split("\n")[0]) for key, value in common.items()]
+    written = [
+        (str(key), yaml.safe_dump(value, default_flow_style=True).split("\n")[0]) for key, value in common.items()
+    ]
     asked = [value for key, value in overrides if key == "seed"]
     chosen = [int(value) for value in asked] or seeds
     every = (*written, *((key, value) for key, value in overrides if key != "seed"))

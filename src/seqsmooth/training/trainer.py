@@ -68,11 +68,16 @@ def train(config: Config, folder: str | Path) -> Run:
     return _fit(run, config, corpus, model, device)
 
 
+def local_rank() -> int:
+    """The number of this process among those that learn together on this machine, as Lightning and torchrun say it."""
+    return int(os.environ.get("LOCAL_RANK", "0"))
+
+
 def _fit(run: Run, config: Config, corpus: Corpus, model: Any, device: str) -> Run:
     section = config.trainer
     checks.at_least("trainer.processes", section.processes, 1)
     checks.at_least("trainer.max_epochs", section.max_epochs, 1)
-    world, rank = section.processes, int(os.environ.get("LOCAL_RANK", "0"))
+    world, rank = section.processes, local_rank()
     home = torch.device("cuda", rank) if device == "cuda" else torch.device("cpu")
     bundles = Bundles(_batches(corpus, config, home, rank, world), section.bundle, section.accumulate)
     steps = bundles.steps * section.max_epochs
@@ -81,7 +86,7 @@ def _fit(run: Run, config: Config, corpus: Corpus, model: Any, device: str) -> R
     began, before = time.monotonic(), float(run.manifest["seconds"])
 
     def manifest(learner: Learner, *, finished: bool = False) -> dict[str, Any]:
-        now = {"seconds": round(before + time.monotonic() - began, 3), "epochs": learner.epochs_done}
+        now: dict[str, Any] = {"seconds": round(before + time.monotonic() - began, 3), "epochs": learner.epochs_done}
         now |= {"steps": learner.steps_done, "best": learner.best, "finished": finished}
         return {**run.manifest, **now}
 
@@ -191,7 +196,9 @@ def _check_new(folder: Path) -> None:
     """A folder that is not a run's must not be filled with one; what is left of one that died early may."""
     ours = {"config.yaml", "vocabulary.json", "source.vocabulary.json", "checkpoints", "decoded", "scores"}
     if folder.is_dir():
-        other = sorted(path.name for path in folder.iterdir() if path.name not in ours and not path.name.startswith("."))
+        other = sorted(
+            path.name for path in folder.iterdir() if path.name not in ours and not path.name.startswith(".")
+        )
         checks.must(not other, "run", "a new folder, or that of a run", f"{folder}, which holds {other[:1]}")
     try:
         folder.mkdir(parents=True, exist_ok=True)

