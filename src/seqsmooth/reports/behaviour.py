@@ -94,10 +94,8 @@ def behaviour(run: Run, split: str, device: str = "cpu") -> Behaviour:
     if known is not None:
         return known
     model, corpus = load_model(run.folder, device=device)
-    hypotheses = {
-        name: corpus.vocabulary.decode(found[0].tokens) if found else [] for name, found in run.hypotheses(split)
-    }
-    written = [hypotheses[name] for name in corpus.ids(split)]
+    hypotheses = {name: found[0].tokens if found else () for name, found in run.hypotheses(split)}
+    written = [corpus.vocabulary.decode(hypotheses[name]) for name in corpus.ids(split)]
     made = observe(model, corpus, split, written, torch.device(device))
     kept.parent.mkdir(exist_ok=True)
     with text_written_whole(kept) as file:
@@ -165,7 +163,8 @@ def calibration(
         inputs = torch.nn.functional.pad(targets[..., :-1], (1, 0), value=specials.bos)
         hidden = model(corpus.inputs(split, list(rows), device), inputs)
         there = targets != specials.pad
-        for states, words in zip(hidden[there].split(PORTION), targets[there].split(PORTION), strict=True):
+        portions = (torch.split(values[there], PORTION) for values in (hidden, targets))
+        for states, words in zip(*portions, strict=True):
             log_probs = model.logits(states).float().log_softmax(-1)
             best, guess = log_probs.max(-1)
             place = (best.exp() * BINS).long().clamp_max(BINS - 1)

@@ -88,9 +88,10 @@ class Chart:
             _, y = place(x0, mark)
             parts.append(f'<line class="grid" x1="{LEFT}" x2="{WIDTH - RIGHT}" y1="{y:.1f}" y2="{y:.1f}"/>')
             parts.append(f'<text x="{LEFT - 8}" y="{y + 4:.1f}" text-anchor="end">{_number(mark)}</text>')
-        named = list(enumerate(self.ticks)) or [(mark, _number(mark)) for mark in ticks(x0, x1) if x0 <= mark <= x1]
+        named = [(float(n), told) for n, told in enumerate(self.ticks)]
+        named = named or [(mark, _number(mark)) for mark in ticks(x0, x1) if x0 <= mark <= x1]
         for mark, told in named:
-            x, _ = place(float(mark), y0)
+            x, _ = place(mark, y0)
             parts.append(f'<text x="{x:.1f}" y="{HEIGHT - BOTTOM + 18}" text-anchor="middle">{escape(told)}</text>')
         if self.diagonal:
             parts.append(_path("ideal", [place(max(x0, y0), max(x0, y0)), place(min(x1, y1), min(x1, y1))], ""))
@@ -197,9 +198,8 @@ def _svg(parts: Sequence[str], width: int, height: int, title: str, legend: Sequ
         if across + wide > width:
             across, down = 8.0, down + 18
         colour = "var(--soft)" if line.number is None else f"var(--c{line.number % COLOURS})"
-        rows.append(
-            f'<line x1="{across}" x2="{across + 14}" y1="{down}" y2="{down}" stroke="{colour}" stroke-width="3"/>'
-        )
+        drawn = f'stroke="{colour}" stroke-width="3"'
+        rows.append(f'<line x1="{across}" x2="{across + 14}" y1="{down}" y2="{down}" {drawn}/>')
         rows.append(f'<text class="name" x="{across + 19}" y="{down + 4}">{escape(line.name)}</text>')
         across += wide
     bottom = down + 16 if legend else height

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
+from itertools import pairwise
 from pathlib import Path
 
 import numpy as np
@@ -12,7 +13,7 @@ import numpy as np
 from seqsmooth.metrics import suite
 from seqsmooth.metrics.bootstrap import Comparison, compare
 from seqsmooth.metrics.report import Report
-from seqsmooth.metrics.scores import Scores
+from seqsmooth.metrics.scores import Floats, Scores
 from seqsmooth.ops import checks
 from seqsmooth.reports.losses import LossName, name_loss
 from seqsmooth.training.evaluation import Judge
@@ -63,19 +64,19 @@ class Row:
         What is resampled is the items. The statistics of an item are averaged over the runs of a row, so that the
         test is of the systems over their seeds; that seeds differ is said by the spread beside the mean.
         """
-        ours, theirs = self.scores[0][metric], other.scores[0][metric]
+        ours = self.scores[0][metric]
         for scores in (*self.scores, *other.scores):
             if scores[metric].signature != ours.signature or list(scores[metric]) != list(ours):
                 told = f"{ours.signature} and {scores[metric].signature}"
                 raise ValueError(f"Runs compare where {ours.metric} is of one signature and of the same items: {told}.")
-        averaged = [
-            np.mean([scores[metric].statistics for scores in row.scores], axis=0, dtype=np.float64)
-            for row in (self, other)
-        ]
-        made = compare(*averaged, ours.total, resamples=resamples, seed=seed)
-        return Comparison(
-            theirs.scale * made.difference, theirs.scale * made.low, theirs.scale * made.high, made.p_value
-        )
+        made = compare(self._averaged(metric), other._averaged(metric), ours.total, resamples=resamples, seed=seed)
+        scale = ours.scale
+        return Comparison(scale * made.difference, scale * made.low, scale * made.high, made.p_value)
+
+    def _averaged(self, metric: str) -> Floats:  # (N, K)
+        held = np.stack([scores[metric].statistics for scores in self.scores])
+        averaged: Floats = held.mean(0)
+        return averaged
 
 
 def gather(folders: Sequence[Path], split: str) -> list[Row]:
@@ -93,7 +94,7 @@ def gather(folders: Sequence[Path], split: str) -> list[Row]:
     rows = []
     for (table, label), runs in groups.items():
         ordered = sorted(runs, key=lambda run: int(run.manifest["seed"]))
-        for one, next_one in zip(ordered, ordered[1:], strict=False):
+        for one, next_one in pairwise(ordered):
             if one.manifest["seed"] == next_one.manifest["seed"]:
                 told = f"{one.folder} and {next_one.folder} are both {label}, seed {one.manifest['seed']}"
                 raise ValueError(f"The runs of a row differ in their seeds, but {told}.")

@@ -164,8 +164,8 @@ def plain(table: Table) -> str:
     widths = [max(len(line[n]) for line in lines) for n in range(len(head))]
     rows = []
     for line in lines:
-        first, *rest = (cell.ljust(w) if n == 0 else cell.rjust(w) for n, (cell, w) in enumerate(zip(line, widths)))
-        rows.append("  ".join([first, *rest]))
+        first, *rest = zip(line, widths, strict=True)
+        rows.append("  ".join([first[0].ljust(first[1]), *(cell.rjust(width) for cell, width in rest)]))
     rows.insert(1, "-" * len(rows[0]))
     note = table.note().replace(" Bold: the best of a column.", " *: the best of a column.")
     return "\n".join([*([table.title] if table.title else []), *rows, note])

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import islice
 
@@ -43,7 +43,7 @@ class Scenes:
 
 def make_scenes(
     seed: int = 0,
-    train: int = 2000,
+    train: int = 3000,
     val: int = 300,
     test: int = 500,
     *,
@@ -63,15 +63,13 @@ def make_scenes(
         checks.at_least(name, size, 1)
     checks.at_least("seed", seed, 0)
     wanted = sum(sizes.values())
-    # Streams of their own: more scenes, and those before them stay as they are.
-    inventing, drawing, telling = (np.random.default_rng([seed, stream]) for stream in range(3))
-    scenes = list(islice(invent_different(inventing), wanted))
-    captions = [tuple(annotate(scene, telling)) for scene in scenes]
+    scenes = _invented(seed, wanted)
+    captions = [tuple(annotate(scene, _stream(seed, "telling", n))) for n, scene in enumerate(scenes)]
     pictures = []
-    for number, scene in enumerate(scenes, 1):
-        pictures.append(draw(scene, drawing))
-        if number % 50 == 0 or number == wanted:
-            progress(number, wanted)
+    for number, scene in enumerate(scenes):
+        pictures.append(draw(scene, _stream(seed, "drawing", number)))
+        if (number + 1) % 50 == 0 or number + 1 == wanted:
+            progress(number + 1, wanted)
     stack = np.stack(pictures)
     features = components(Encoder.fit(stack[:train], seed)(stack), train)
     splits, start = {}, 0
@@ -81,3 +79,18 @@ def make_scenes(
         splits[name] = Split(ids, tuple(scenes[part]), stack[part], tuple(captions[part]), features[part])
         start += size
     return Scenes(splits, seed)
+
+
+def draw_again(seed: int, ids: Sequence[int]) -> dict[int, NDArray[np.uint8]]:
+    """The pictures of some scenes of the corpus of this seed, by their ids."""
+    scenes = _invented(seed, 1 + max(ids, default=-1))
+    return {number: draw(scenes[number], _stream(seed, "drawing", number)) for number in ids}
+
+
+def _invented(seed: int, number: int) -> list[Scene]:
+    return list(islice(invent_different(np.random.default_rng([seed, 0])), number))
+
+
+def _stream(seed: int, what: str, number: int) -> np.random.Generator:
+    """Chance for one scene and one purpose: whatever else is made, this scene stays as it is."""
+    return np.random.default_rng([seed, 1 + ("drawing", "telling").index(what), number])

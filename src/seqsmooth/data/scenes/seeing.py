@@ -25,7 +25,7 @@ COLOURS = 6  # red, blue, light, and their opposites
 TEMPLATES = (("edges", 6, 96), ("edges", 9, 96), ("colours", 3, 48), ("both", 6, 96))
 GRID = 4
 ALIKE = 0.8  # what counts as a find
-SIZE = 256
+SIZE = 128
 PORTION = 64  # pictures at once
 
 
@@ -87,7 +87,8 @@ def components(
     _, spreads, directions = torch.linalg.svd(standard[:known], full_matrices=False)
     kept = min(size, int((spreads > 1e-3 * spreads[0]).sum()))
     found = standard @ directions[:kept].T / spreads[:kept].sqrt()
-    return (found / found[:known].std(unbiased=False)).contiguous()
+    scaled: Tensor = found / found[:known].std(unbiased=False)
+    return scaled.contiguous()
 
 
 @torch.no_grad()
