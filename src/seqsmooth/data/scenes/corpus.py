@@ -12,7 +12,7 @@ from torch import Tensor
 
 from seqsmooth.data.scenes.annotators import annotate
 from seqsmooth.data.scenes.drawing import draw
-from seqsmooth.data.scenes.seeing import Encoder, components
+from seqsmooth.data.scenes.seeing import see
 from seqsmooth.data.scenes.world import Scene, invent_different
 from seqsmooth.ops import checks
 
@@ -71,7 +71,7 @@ def make_scenes(
         if (number + 1) % 50 == 0 or number + 1 == wanted:
             progress(number + 1, wanted)
     stack = np.stack(pictures)
-    features = components(Encoder.fit(stack[:train], seed)(stack), train)
+    features = see(stack, train, seed)
     splits, start = {}, 0
     for name, size in sizes.items():
         part = slice(start, start + size)
