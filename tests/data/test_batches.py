@@ -8,12 +8,12 @@ from pathlib import Path
 import numpy as np
 import pytest
 import torch
-from data.corpora import caption_corpus, pair_corpus
 from hypothesis import given
 from hypothesis import strategies as st
 from torch import Tensor
 
 import seqsmooth as ss
+from data.corpora import caption_corpus, pair_corpus
 from seqsmooth.data import Batch, Corpus
 from seqsmooth.data.buckets import bucketed
 from seqsmooth.data.sources import Resident

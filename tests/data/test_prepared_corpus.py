@@ -12,8 +12,8 @@ from typing import Any
 
 import numpy as np
 import pytest
-from data.corpora import caption_corpus, captions, pair_corpus
 
+from data.corpora import caption_corpus, captions, pair_corpus
 from seqsmooth.data import FeatureStore, Side, TokenStore, open_corpus, write_captions, write_pairs
 from seqsmooth.data.arrays import ArrayWriter, open_array
 from seqsmooth.rewards import DocumentFrequencies

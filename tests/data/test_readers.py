@@ -205,7 +205,7 @@ def test_parallel_text_in_its_forms(tmp_path: Path) -> None:
     several = ParallelText([tmp_path / "a.de", tmp_path / "a.en.gz", tmp_path / "a.sgm"])
     assert [targets for _, targets in several] == [("a dog", "A dog & cat"), ("two dogs", "Two dogs")]
     assert list(ParallelText([tmp_path / "a.tsv"], (3, 2))) == [("ein Hund", "a dog"), ("zwei", "two")]
-    with pytest.raises(ValueError, match="Line 1 of .* must have 4 columns with tabs between them, but has 3"):
+    with pytest.raises(ValueError, match=r"Line 1 of .* must have 4 columns with tabs between them, but has 3"):
         list(ParallelText([tmp_path / "a.tsv"], (4, 2)))
 
 

@@ -9,11 +9,12 @@ import threading
 import zipfile
 from collections.abc import Iterator
 from pathlib import Path
+from typing import ClassVar
 
 import pytest
 
 from seqsmooth.cli import prepare
-from seqsmooth.data import recipes
+from seqsmooth.data import known_corpora, recipes
 from seqsmooth.data.downloads import Remote, fetch, unpack
 from seqsmooth.data.recipes import RECIPES, prepare_recipe
 
@@ -22,7 +23,7 @@ class Server(http.server.SimpleHTTPRequestHandler):
     """Serves a folder; goes on from a byte; breaks off after `most` bytes."""
 
     most: int | None = None
-    asked: list[str | None] = []
+    asked: ClassVar[list[str | None]] = []
 
     def do_GET(self) -> None:
         self.asked.append(self.headers.get("Range"))
@@ -99,7 +100,7 @@ def test_where_there_is_no_network_the_way_out_is_said(
     server: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, address: str
 ) -> None:
     remote = Remote(address.format(server=server))
-    recipe = recipes.Recipe("", ("de", "en"), lambda _: [remote], recipes._only_plain, "whitespace", "whitespace")
+    recipe = recipes.Recipe("", ("de", "en"), lambda _: [remote], known_corpora.only_plain, "whitespace", "whitespace")
     monkeypatch.setattr(recipes, "RECIPES", {"multi30k": recipe})
     with pytest.raises(ValueError, match=r"must be within reach, but is not: .*--source FOLDER takes files"):
         prepare_recipe("multi30k", tmp_path / "out", cache=tmp_path)
@@ -116,8 +117,8 @@ def test_multi30k_is_downloaded_and_prepared(server: str, tmp_path: Path, monkey
             content = gzip.compress(text.encode())
             (tmp_path / "web" / f"{split}.{language}.gz").write_bytes(content)
             sums[f"{split}.{language}"] = hashlib.md5(content).hexdigest()
-    monkeypatch.setattr(recipes, "_MULTI30K", server)
-    monkeypatch.setattr(recipes, "_MULTI30K_MD5", sums | {"train.fr": "0"})
+    monkeypatch.setattr(known_corpora, "MULTI30K", server)
+    monkeypatch.setattr(known_corpora, "MULTI30K_MD5", sums | {"train.fr": "0"})
     corpus = prepare_recipe("multi30k", tmp_path / "out", cache=tmp_path / "cache", min_count=1)
     assert dict(corpus.splits) == {"train": 2, "val": 1, "test": 1}
     assert corpus.references("train") == [[["zwei", "hunde", "."]], [["ein", "hund", "."]]]
@@ -126,8 +127,8 @@ def test_multi30k_is_downloaded_and_prepared(server: str, tmp_path: Path, monkey
 
 
 def test_the_published_sums_are_of_all_languages_and_splits() -> None:
-    assert len(recipes._MULTI30K_MD5) == 4 * 3
-    assert len(set(recipes._MULTI30K_MD5.values())) == 12
+    assert len(known_corpora.MULTI30K_MD5) == 4 * 3
+    assert len(set(known_corpora.MULTI30K_MD5.values())) == 12
     assert len(RECIPES["multi30k"].remotes(("de", "en"))) == 6
     with pytest.raises(ValueError, match="`languages` must be one of 'cs', 'de', 'en', 'fr', but is 'ja'"):
         RECIPES["multi30k"].remotes(("ja", "en"))
@@ -140,7 +141,7 @@ def talks(folder: Path, pairs: int) -> None:
         lines += [f"{language} number {number}" for number in range(pairs)]
         lines += ["much too long a line for its partner" if language == "de" else "short", "<translator x>"]
         (folder / f"train.tags.de-en.{language}").write_text("\n".join(lines) + "\n", encoding="utf-8")
-        for name in recipes._IWSLT_TEST:
+        for name in known_corpora.IWSLT_TEST:
             text = f"<mteval><doc><seg id='1'> {language} {name} </seg></doc></mteval>"
             (folder / f"IWSLT14.{name}.de-en.{language}.xml").write_text(text, encoding="utf-8")
 
@@ -152,7 +153,7 @@ def test_iwslt14_as_mixer_prepares_it(tmp_path: Path) -> None:
     assert dict(corpus.splits) == {"train": 44, "val": 2, "test": 5}
     assert corpus.references("val") == [[["en", "number", "21"]], [["en", "number", "44"]]]
     assert corpus.references("train")[0] == [["the", "title"]]
-    assert [words[0][1] for words in corpus.references("test")] == list(recipes._IWSLT_TEST)
+    assert [words[0][1] for words in corpus.references("test")] == list(known_corpora.IWSLT_TEST)
     german = prepare_recipe(
         "iwslt14", tmp_path / "de", source=tmp_path / "files", languages=("en", "de"), tokenised_by="whitespace"
     )
@@ -178,7 +179,7 @@ def test_wmt14_is_the_selection(tmp_path: Path) -> None:
     import gzip
 
     for language in ("en", "fr"):
-        for place, name in enumerate((*recipes._SELECTED, "ntst1213", "ntst14")):
+        for place, name in enumerate((*known_corpora.SELECTED, "ntst1213", "ntst14")):
             plain = name.startswith("ntst")
             path = tmp_path / ("dev" if plain else "bitexts.selected") / f"{name}.{language}{'' if plain else '.gz'}"
             path.parent.mkdir(exist_ok=True)
@@ -188,6 +189,31 @@ def test_wmt14_is_the_selection(tmp_path: Path) -> None:
     assert [words[0] for words in corpus.references("train")] == [["fr", str(place)] for place in range(6)]
     assert corpus.references("val") == [[["fr", "6"]]]
     assert corpus.references("test") == [[["fr", "7"]]]
+
+
+def test_the_whole_of_wmt14(tmp_path: Path) -> None:
+    import gzip
+
+    for language in ("en", "fr"):
+        for place, name in enumerate(known_corpora._FULL):
+            path = tmp_path / f"{name}.{language}{'.gz' if 'giga' in name else ''}"
+            path.parent.mkdir(exist_ok=True)
+            text = f"{language} {place}\n".encode()
+            path.write_bytes(gzip.compress(text) if "giga" in name else text)
+        (tmp_path / "dev").mkdir(exist_ok=True)
+        for year in (2012, 2013):
+            (tmp_path / "dev" / f"newstest{year}.{language}").write_text(f"{language} {year}\n", encoding="utf-8")
+        (tmp_path / "test-full").mkdir(exist_ok=True)
+        kind = "src" if language == "en" else "ref"
+        sgm = f"<seg id='1'>{language} 2014</seg>"
+        (tmp_path / "test-full" / f"newstest2014-fren-{kind}.{language}.sgm").write_text(sgm, encoding="utf-8")
+    corpus = prepare_recipe("wmt14-full", tmp_path / "out", source=tmp_path, tokenised_by="whitespace")
+    assert [words[0] for words in corpus.references("train")] == [["fr", str(place)] for place in range(5)]
+    assert corpus.references("val") == [[["fr", "2012"]], [["fr", "2013"]]]
+    assert corpus.references("test") == [[["fr", "2014"]]]
+    assert all(
+        remote.url.startswith("https://www.statmt.org/") for remote in RECIPES["wmt14-full"].remotes(("en", "fr"))
+    )
 
 
 def test_a_folder_without_the_files_is_one_sentence(tmp_path: Path) -> None:

@@ -199,15 +199,18 @@ def test_wrong_hypotheses_are_one_sentence(tmp_path: Path, name: str, held: Any,
 @pytest.mark.parametrize(
     ("held", "sentence"),
     [
-        ([1], '`PATH` must be Karpathy\'s json (with "images") or COCO\'s annotations (with "annotations"), but is '),
-        ({"images": []}, '`PATH` must be a json with a list "images", but is one without instead.'),
-        ({"images": [{"cocoid": 1}]}, '`image 1 of PATH` must be an image with "split", "sentences" and "cocoid" or '),
-        ({"images": ["x"]}, '`image 1 of PATH` must be an image with "split", "sentences" and "cocoid" or "imgid", '),
+        (
+            [1],
+            '`references` must be Karpathy\'s json (with "images") or COCO\'s annotations (with "annotations"), but ',
+        ),
+        ({"images": []}, "`references` must be a file with images, but is PATH, which has none instead."),
+        ({"images": [{"cocoid": 1}]}, 'Image 1 of PATH must be an image with "split" and "sentences", each with '),
+        ({"images": ["x"]}, 'Image 1 of PATH must be an image with "split" and "sentences", each with '),
         (
             {"images": [{"cocoid": 1, "split": "test", "sentences": []}]},
             "`image 1 of PATH` must be an image with sentences, but is one without instead.",
         ),
-        ({"annotations": [{"image_id": 1}]}, '`annotation 1 of PATH` must be an object with "image_id" and "caption"'),
+        ({"annotations": [{"image_id": 1}]}, 'Annotation 1 of PATH must be an object with "image_id" and "caption"'),
     ],
 )
 def test_wrong_references_are_one_sentence(tmp_path: Path, held: Any, sentence: str) -> None:

@@ -6,10 +6,15 @@ import argparse
 import sys
 import time
 from pathlib import Path
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from seqsmooth.text import Vocabulary
 
 EXAMPLE = """\
 example:
   seqsmooth glove dataset.json --splits train,restval --out vectors.txt --vocabulary vocabulary.json
+  seqsmooth glove coco --out vectors.txt  # a folder of `seqsmooth prepare`: its words, its training texts
   seqsmooth glove captions.txt --tokeniser ptb --dim 300 --out vectors.txt
 """
 
@@ -18,13 +23,15 @@ def options(parser: argparse.ArgumentParser) -> None:
     """Declare the options; the defaults of the training are Stanford's."""
     parser.formatter_class = argparse.RawDescriptionHelpFormatter
     parser.epilog = EXAMPLE
-    parser.add_argument("corpus", type=Path, help="one sentence a line (.gz or not), or a Karpathy dataset.json")
+    rule = "one sentence a line (.gz or not), Karpathy's dataset.json, or a prepared corpus"
+    parser.add_argument("corpus", type=Path, help=rule)
     parser.add_argument("--out", type=Path, required=True, metavar="FILE", help="where the vectors go")
     parser.add_argument("--vocabulary", type=Path, metavar="FILE", help="where the vocabulary goes, too, as JSON")
     rule = "whitespace, ptb, moses:en, moses:en:lower, hf:NAME (default: a json's own tokens; white space in text)"
     parser.add_argument("--tokeniser", metavar="NAME", help=rule)
-    parser.add_argument("--splits", default="", metavar="NAMES", help="of a json, as in train,restval (default all)")
-    parser.add_argument("--min-count", type=int, default=5, help="leave out words that are rarer (default 5)")
+    rule = "of a json, as in train,restval (default all), or of a prepared corpus (default train)"
+    parser.add_argument("--splits", default="", metavar="NAMES", help=rule)
+    parser.add_argument("--min-count", type=int, help="leave out words that are rarer (default 5)")
     parser.add_argument("--max-words", type=int, help="keep no more words than this, the most frequent")
     parser.add_argument("--dim", type=int, default=100, help="the length of the vectors (default 100)")
     parser.add_argument("--iterations", type=int, default=25, help="passes over the co-occurrences (default 25)")
@@ -76,12 +83,16 @@ def _train(given: argparse.Namespace) -> int:
     checks.one_of("device", device, ("cuda", "cpu"))
     checks.must(device == "cpu" or torch.cuda.is_available(), "device", "cpu where there is no GPU", device)
     splits = [split.strip() for split in given.splits.split(",") if split.strip()]
-    chosen = None if given.tokeniser is None else tokeniser(given.tokeniser)
     clock = _Clock()
-    sentences, signature = read_sentences(given.corpus, chosen, splits)
-    counts = WordCounts.of(sentences)
-    vocabulary = counts.vocabulary(min_count=given.min_count, max_words=given.max_words, tokeniser=signature)
-    clock.say(f"read {counts.sentences} sentences: {len(vocabulary)} words and special tokens")
+    if given.corpus.is_dir():
+        sentences, vocabulary = _prepared(given, splits)
+    else:
+        chosen = None if given.tokeniser is None else tokeniser(given.tokeniser)
+        sentences, signature = read_sentences(given.corpus, chosen, splits)
+        counts = WordCounts.of(sentences)
+        rarest = 5 if given.min_count is None else given.min_count
+        vocabulary = counts.vocabulary(min_count=rarest, max_words=given.max_words, tokeniser=signature)
+    clock.say(f"read {len(sentences)} sentences: {len(vocabulary)} words and special tokens")
     threads = torch.get_num_threads()
     torch.set_num_threads(checks.at_least("threads", given.threads, 1))
     try:
@@ -93,6 +104,17 @@ def _train(given: argparse.Namespace) -> int:
     vectors.save(given.out)
     clock.say(f"wrote {len(vectors.words)} vectors to {given.out}")
     return 0
+
+
+def _prepared(given: argparse.Namespace, splits: list[str]) -> tuple[list[list[str]], Vocabulary]:
+    from seqsmooth.data import open_corpus
+    from seqsmooth.ops import checks
+
+    for name in ("tokeniser", "min_count", "max_words"):
+        checks.must(getattr(given, name) is None, name, "left out for a prepared corpus, which has its words", "given")
+    corpus = open_corpus(given.corpus)
+    sentences = [text.split(" ") for split in splits or ["train"] for text in corpus.texts(split)]
+    return sentences, corpus.vocabulary
 
 
 class _Clock:

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import argparse
 import sys
-import time
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
+
+from seqsmooth.cli.progress import Progress
 
 if TYPE_CHECKING:
     from seqsmooth.data import Corpus
@@ -14,14 +15,16 @@ if TYPE_CHECKING:
 DESCRIPTION = """\
 Make a corpus ready for training: words, vocabulary, token arrays, features and references, in one new folder.
 
-WHAT is captions, pairs, or a well-known corpus (multi30k, tatoeba, iwslt14, wmt14), which is downloaded unless --source
-says where it is. The folder appears when it is complete, and one that is there is never touched."""
+WHAT is captions, pairs, features (of pictures, by an encoder), or a well-known corpus (multi30k, tatoeba, iwslt14,
+wmt14, wmt14-full), which is downloaded unless --source says where it is. The folder appears when it is complete, and
+one that is there is never touched."""
 
 EXAMPLES = """\
 examples:
   seqsmooth prepare captions dataset_coco.json coco --train-splits train,restval --features pool.npy --max-words 16
   seqsmooth prepare captions train=captions_train2014.json val=captions_val2014.json coco --tokeniser ptb
   seqsmooth prepare pairs out --train train.de train.en --val valid.de valid.en --test test.de test.en
+  seqsmooth prepare features images coco-lite2 --encoder efficientnet_lite --set size=2 --device cuda
   seqsmooth prepare multi30k multi30k.de-en --source FOLDER
   seqsmooth prepare iwslt14 iwslt14.de-en
 
@@ -33,6 +36,11 @@ example:
 PAIRS_EXAMPLE = """\
 example:
   seqsmooth prepare pairs out --train train.de train.en --val valid.de valid.en --min-count 2"""
+FEATURES_EXAMPLE = """\
+example:
+  seqsmooth prepare features val2014 coco-grid --encoder efficientnet_lite --set output=regions --set grid=4
+
+OUT.npy and OUT.json are what `prepare captions --features OUT.json` takes. Run again, it goes on where it stopped."""
 RECIPE_EXAMPLE = """\
 example:
   seqsmooth prepare {0} {0}.corpus --cache downloads"""
@@ -48,8 +56,9 @@ def options(parser: argparse.ArgumentParser) -> None:
     kinds = parser.add_subparsers(metavar="WHAT", required=True)
     _captions_options(_kind(kinds, "captions", "captions of images, from json", CAPTIONS_EXAMPLE))
     _pairs_options(_kind(kinds, "pairs", "parallel text, from files", PAIRS_EXAMPLE))
+    _features_options(_kind(kinds, "features", "features of pictures, by an encoder", FEATURES_EXAMPLE))
     for name, summary in _RECIPES.items():
-        _recipe_options(_kind(kinds, name, summary, RECIPE_EXAMPLE.format(name)), name)
+        _recipe_options(_kind(kinds, name, summary, RECIPE_EXAMPLE.format(name)))
 
 
 # As in `data.recipes`, which is not imported before it is needed; a test compares them.
@@ -58,6 +67,7 @@ _RECIPES = {
     "tatoeba": "short sentences of Tatoeba with English on one side",
     "iwslt14": "IWSLT'14 German-English talks, as the paper: 153k pairs",
     "wmt14": "WMT'14 English-French, the selection of 12 M pairs of the paper",
+    "wmt14-full": "WMT'14 English-French, all 40 M pairs of the task, raw",
 }
 
 
@@ -114,7 +124,22 @@ def _pairs_options(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--empty", choices=("refuse", "drop"), default="refuse", help=rule)
 
 
-def _recipe_options(parser: argparse.ArgumentParser, name: str) -> None:
+def _features_options(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("images", type=Path, metavar="IMAGES", help="a folder of pictures; their names are their ids")
+    parser.add_argument("out", type=Path, metavar="OUT", help="what the files to write begin with")
+    rule = "efficientnet_lite (default) or transformers"
+    parser.add_argument("--encoder", default="efficientnet_lite", metavar="KIND", help=rule)
+    rule = "an argument of the encoder, as in size=2, output=regions, grid=7"
+    parser.add_argument("--set", action="append", default=[], metavar="NAME=VALUE", help=rule)
+    rule = "scale pictures to so many pixels a side and cut out the middle (default: cut nothing)"
+    parser.add_argument("--resize", type=int, help=rule)
+    parser.add_argument("--batch-size", type=int, default=64, help="pictures at a time (default 64)")
+    parser.add_argument("--workers", type=int, default=2, help="threads that read pictures (default 2)")
+    parser.add_argument("--device", help="cuda or cpu (default: cuda where there is one)")
+    parser.add_argument("--dtype", choices=("float16", "float32"), default="float16", help="on disk (default float16)")
+
+
+def _recipe_options(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("out", type=Path, metavar="OUT", help="the folder to make")
     parser.add_argument("--languages", metavar="A-B", help="source and target, as in de-en")
     rule = "take files from here and download nothing: the archives' files, or train.de, train.en, val.de and so on"
@@ -130,18 +155,21 @@ def _recipe_options(parser: argparse.ArgumentParser, name: str) -> None:
 def run(given: argparse.Namespace) -> int:
     """Prepare, say what was made and return the exit status."""
     kinds = {"captions": _captions, "pairs": _pairs}
-    show = _Progress()
+    show = Progress()
     try:
+        if given.what == "features":
+            return _features(given, show)
         corpus = kinds.get(given.what, _recipe)(given, show)
     except KeyboardInterrupt:
-        print(f"\nseqsmooth: stopped; {given.out} was not made", file=sys.stderr)
+        left = "run it again to go on" if given.what == "features" else f"{given.out} was not made"
+        print(f"\nseqsmooth: stopped; {left}", file=sys.stderr)
         return 130
     show.end()
     print(_told(corpus), flush=True)
     return 0
 
 
-def _captions(given: argparse.Namespace, show: _Progress) -> Corpus:
+def _captions(given: argparse.Namespace, show: Progress) -> Corpus:
     from seqsmooth.data.feature_files import read_features
     from seqsmooth.data.preparation import prepare_captions
     from seqsmooth.ops import checks
@@ -180,7 +208,7 @@ def _captions(given: argparse.Namespace, show: _Progress) -> Corpus:
     )
 
 
-def _pairs(given: argparse.Namespace, show: _Progress) -> Corpus:
+def _pairs(given: argparse.Namespace, show: Progress) -> Corpus:
     from seqsmooth.data import Side
     from seqsmooth.data.parallel import ParallelText
     from seqsmooth.data.preparation import prepare_pairs
@@ -210,7 +238,7 @@ def _pairs(given: argparse.Namespace, show: _Progress) -> Corpus:
     )
 
 
-def _recipe(given: argparse.Namespace, show: _Progress) -> Corpus:
+def _recipe(given: argparse.Namespace, show: Progress) -> Corpus:
     from seqsmooth.data.recipes import prepare_recipe
     from seqsmooth.ops import checks
 
@@ -233,6 +261,45 @@ def _recipe(given: argparse.Namespace, show: _Progress) -> Corpus:
     )
 
 
+def _features(given: argparse.Namespace, show: Progress) -> int:
+    import json
+
+    import torch
+
+    from seqsmooth.data.extraction import extract, picture_files
+    from seqsmooth.models.registry import build_encoder
+    from seqsmooth.models.vision import read_images
+    from seqsmooth.ops import checks
+
+    settings = {}
+    for one in given.set:
+        name, _, value = one.partition("=")
+        checks.must(bool(name and value), "set", "as in size=2", one)
+        try:
+            settings[name] = json.loads(value)
+        except ValueError:
+            settings[name] = value
+    device = given.device or ("cuda" if torch.cuda.is_available() else "cpu")
+    checks.one_of("device", device, ("cuda", "cpu"))
+    files = picture_files(given.images)
+    encoder = build_encoder(given.encoder, **settings).to(device).eval()
+    signature = json.dumps({"kind": given.encoder, "resize": given.resize} | settings, sort_keys=True)
+    store = extract(
+        files,
+        encoder,
+        given.out,
+        read=lambda paths: read_images(paths, encoder.side, resize=given.resize, workers=given.workers),
+        name=signature,
+        batch_size=given.batch_size,
+        device=device,
+        dtype=given.dtype,
+        progress=lambda done, of: show(f"pictures of {of:,}", done),
+    )
+    show.end()
+    print(f"{given.out}.npy: {len(store):,} pictures, features {' x '.join(map(str, store.shape))}", flush=True)
+    return 0
+
+
 def _told(corpus: Corpus) -> str:
     counts = ", ".join(f"{name} {count:,}" for name, count in corpus.splits.items())
     lines = [f"{corpus.folder}: {corpus.task}, {counts}; {len(corpus.vocabulary):,} words"]
@@ -247,25 +314,3 @@ def _told(corpus: Corpus) -> str:
             by = ", ".join(f"{name} {n:,}" for name, n in told.items() if n) if isinstance(told, dict) else "train"
             lines.append(f"left out: {left_out:,} {what.replace('_', ' ')} ({by})")
     return "\n".join([*lines, f"fingerprint {corpus.fingerprint[:16]}"])
-
-
-class _Progress:
-    """Says on stderr what is being done: on a terminal in one line that is rewritten, otherwise when it changes."""
-
-    def __init__(self) -> None:
-        self.begin = self.last = time.monotonic()
-        self.what = ""
-
-    def __call__(self, what: str, done: int) -> None:
-        now = time.monotonic()
-        new, terminal = what != self.what, sys.stderr.isatty()
-        if not new and (now - self.last < 0.2 or (not terminal and now - self.last < 10)):
-            return
-        self.what, self.last = what, now
-        text = f"{now - self.begin:6.1f} s  {what}{f': {done:,}' if done else ''}"
-        print(f"\r{text:<78}" if terminal else text, end="" if terminal else "\n", file=sys.stderr, flush=True)
-
-    def end(self) -> None:
-        """Leave the line."""
-        if sys.stderr.isatty():
-            print(file=sys.stderr)

@@ -6,7 +6,7 @@ import os
 from collections.abc import Sequence
 from pathlib import Path
 from types import TracebackType
-from typing import Any
+from typing import Any, BinaryIO
 
 import numpy as np
 from numpy.typing import DTypeLike, NDArray
@@ -28,8 +28,23 @@ class ArrayWriter:
         self.dtype = np.dtype(dtype)
         self.shape = tuple(shape)
         self.rows = 0
-        self._file = self.path.open("wb")
+        self._file: BinaryIO = self.path.open("wb")
         self._file.write(b"\0" * _HEADER)
+
+    @classmethod
+    def resume(cls, path: str | os.PathLike[str], dtype: DTypeLike, shape: Sequence[int] = ()) -> ArrayWriter:
+        """Go on with a file that was not closed, after its last whole row; begin one where there is none."""
+        path = Path(path)
+        if not path.is_file() or path.stat().st_size < _HEADER:
+            return cls(path, dtype, shape)
+        writer = cls.__new__(cls)
+        writer.path, writer.dtype, writer.shape = path, np.dtype(dtype), tuple(shape)
+        size = int(np.prod(writer.shape)) * writer.dtype.itemsize
+        writer.rows = (path.stat().st_size - _HEADER) // size
+        writer._file = path.open("r+b")
+        writer._file.seek(_HEADER + writer.rows * size)
+        writer._file.truncate()
+        return writer
 
     def append(self, block: NDArray[Any]) -> None:
         """Write some more rows."""
@@ -39,6 +54,10 @@ class ArrayWriter:
         self._file.write(block.data if block.size else b"")
         self.rows += len(block)
 
+    def flush(self) -> None:
+        """Let what was written so far outlive the process."""
+        self._file.flush()
+
     def close(self) -> None:
         """Write what numpy has at the head of a file."""
         described = {"descr": self.dtype.str, "fortran_order": False, "shape": (self.rows, *self.shape)}
@@ -46,6 +65,10 @@ class ArrayWriter:
         magic = b"\x93NUMPY\x01\x00" + (_HEADER - 10).to_bytes(2, "little")
         self._file.seek(0)
         self._file.write(magic + text.ljust(_HEADER - 11) + b"\n")
+        self._file.close()
+
+    def abandon(self) -> None:
+        """Let go of the file as it is; once it was closed, nothing happens."""
         self._file.close()
 
     def __enter__(self) -> ArrayWriter:
@@ -57,7 +80,7 @@ class ArrayWriter:
         if kind is None:
             self.close()
         else:
-            self._file.close()
+            self.abandon()
 
 
 def open_array(path: str | os.PathLike[str], *, dimensions: int | None = None) -> NDArray[Any]:

@@ -185,7 +185,7 @@ def write_features(
     rows = np.arange(len(source.ids)) if rows is None else rows
     with ArrayWriter(Path(f"{path}.npy"), dtype or source.dtype, source.row_shape) as writer:
         for block in source.blocks(rows):
-            writer.append(_converted(block, writer.dtype))
+            writer.append(converted(block, writer.dtype))
             progress(writer.rows)
     if source.counts is not None:
         with ArrayWriter(Path(f"{path}.offsets.npy"), np.int64) as offsets:
@@ -217,7 +217,8 @@ def rows_at_a_time(shape: Sequence[int], dtype: np.dtype[Any]) -> int:
     return max(1, _BLOCK // max(1, int(np.prod(shape)) * dtype.itemsize))
 
 
-def _converted(block: NDArray[Any], dtype: np.dtype[Any]) -> NDArray[Any]:
+def converted(block: NDArray[Any], dtype: np.dtype[Any]) -> NDArray[Any]:
+    """Features in another type, all of them finite."""
     with np.errstate(over="ignore"):
         converted = block.astype(dtype, copy=False)
     if dtype.kind == "f" and not np.isfinite(converted).all():

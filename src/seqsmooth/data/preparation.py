@@ -11,7 +11,8 @@ from seqsmooth.data.corpus import Corpus
 from seqsmooth.data.feature_files import named_as
 from seqsmooth.data.features import FeatureSource, Id
 from seqsmooth.data.parallel import ParallelText
-from seqsmooth.data.writing import Progress, Side, Text, silent, write_captions, write_pairs
+from seqsmooth.data.sides import Side, Text
+from seqsmooth.data.writing import Progress, silent, write_captions, write_pairs
 from seqsmooth.ops import checks
 from seqsmooth.ops.files import check_new_folder
 from seqsmooth.text import Tokeniser, WhitespaceTokeniser

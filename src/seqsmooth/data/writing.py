@@ -9,9 +9,7 @@ from __future__ import annotations
 import hashlib
 import json
 import os
-from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -20,47 +18,17 @@ import numpy as np
 from seqsmooth.data.arrays import ArrayWriter
 from seqsmooth.data.corpus import KIND, Corpus, open_corpus
 from seqsmooth.data.features import FeatureSource, Id, rows_of, write_features
-from seqsmooth.data.tokens import write_tokens
+from seqsmooth.data.sides import Lines, Side, Text, check_words, encode, sentences
 from seqsmooth.ops import checks
 from seqsmooth.ops.files import folder_written_whole, text_written_whole
-from seqsmooth.text import Tokeniser, Vocabulary, WhitespaceTokeniser, WordCounts, document_frequencies
+from seqsmooth.text import Vocabulary, WordCounts, document_frequencies
 
-Text = str | Sequence[str]
-MOST_DOCUMENTS = 1_000_000  # beyond, document frequencies would not fit into memory
-
+MOST_DOCUMENTS = 1_000_000  # beyond, the n-grams of all documents would not fit into memory
 Progress = Callable[[str, int], None]
 
 
 def silent(what: str, done: int) -> None:
     """Show nothing."""
-
-
-@dataclass(frozen=True)
-class Side:
-    """How the texts of one side become ids.
-
-    Attributes:
-        tokeniser: splits texts; those given as lists of words are split already.
-        min_count: words that are rarer in training become UNK.
-        most_words: keep no more than so many words, the most frequent.
-        vocabulary: one that is given; the other two are not asked then.
-    """
-
-    tokeniser: Tokeniser = field(default_factory=WhitespaceTokeniser)
-    min_count: int = 5
-    most_words: int | None = None
-    vocabulary: Vocabulary | None = None
-
-    def words(self, text: Text) -> Sequence[str]:
-        """The words of a text."""
-        return self.tokeniser(text) if isinstance(text, str) else text
-
-    def build(self, counts: WordCounts) -> Vocabulary:
-        """The vocabulary of the words that occur often enough."""
-        if self.vocabulary is not None:
-            return self.vocabulary
-        signature = self.tokeniser.signature
-        return counts.vocabulary(min_count=self.min_count, max_words=self.most_words, tokeniser=signature)
 
 
 def write_captions(
@@ -80,7 +48,8 @@ def write_captions(
 
     Args:
         folder: made anew.
-        splits: for each the images, an id and captions each; "train" makes the vocabulary. Iterators will do.
+        splits: for each the images, an id and captions each; "train" makes the vocabulary. Iterators will do. A caption
+            is a string, or a list of words.
         features: of the images, by their ids.
         side: how captions become ids.
         max_words: cut targets after so many words (the paper: 16); references for scores stay whole.
@@ -95,62 +64,46 @@ def write_captions(
     side = side or Side()
     _check_splits(splits)
     with folder_written_whole(folder) as out:
-        counts, without, emptied = {}, {}, {}
-        order: list[Id] = []
-        words: Counter[str] = Counter()
-        sentences = 0
+        items: dict[str, list[Id]] = {}
+        left_out: dict[str, dict[str, int]] = {"images_without_features": {}, "empty_captions": {}}
+        words = WordCounts({}, 0)
         for name, images in splits.items():
-            ids: list[Id] = []
-            without[name] = emptied[name] = total = 0
-            with text_written_whole(out / f"{name}.targets.txt") as file, _firsts(out, name) as firsts:
-                for identity, captions in images:
+            items[name], without, emptied = [], 0, 0
+            with Lines(out / f"{name}.targets.txt", counted=name == "train") as lines, _firsts(out, name) as firsts:
+                for identity, texts in images:
                     if features is not None and identity not in features.places:
                         told = f"missing for {identity!r} of {name}"
                         checks.must(missing == "drop", "features", "there for every image", told)
-                        without[name] += 1
+                        without += 1
                         continue
-                    written = []
-                    for number, text in enumerate(captions, 1):
-                        split = side.words(text)
-                        if not split and empty == "drop":
-                            emptied[name] += 1
-                            continue
-                        _check_words(split, f"caption {number} of the image {identity!r} of {name}")
-                        written.append(split)
-                    if captions and not written:
+                    captions = [side.words(text) for text in texts]
+                    some = [words for words in captions if words] if empty == "drop" else captions
+                    emptied += len(captions) - len(some)
+                    if captions and not some:
                         continue
-                    file.writelines(" ".join(split) + "\n" for split in written)
-                    if name == "train":
-                        for split in written:
-                            words.update(split)
-                        sentences += len(written)
-                    ids.append(identity)
-                    total += len(written)
-                    firsts.append(np.array([total]))
-                    progress(f"images of {name}", len(ids))
-            rule = "a split with images" + (" that have features" if without[name] else "")
-            checks.must(len(ids) > 0, name, rule, "empty")
+                    for number, caption in enumerate(some, 1):
+                        check_words(caption, f"caption {number} of the image {identity!r} of {name}")
+                        lines.write(caption)
+                    firsts.append(np.array([lines.written]))
+                    items[name].append(identity)
+                    progress(f"images of {name}", len(items[name]))
+            rule = "a split with images" + (" that have features" if without else "")
+            checks.must(len(items[name]) > 0, name, rule, "empty")
+            left_out["images_without_features"][name] = without
+            left_out["empty_captions"][name] = emptied
+            words = lines.counts() if name == "train" else words
             with text_written_whole(out / f"{name}.items.json") as file:
-                json.dump(ids, file)
-            counts[name] = len(ids)
-            if features is not None:
-                with ArrayWriter(out / f"{name}.features.npy", np.int64) as writer:
-                    writer.append(np.arange(len(order), len(order) + len(ids)))
-                order += ids
-        vocabulary = side.build(WordCounts(words, sentences))
+                json.dump(items[name], file)
+        vocabulary = side.build(words)
         vocabulary.save(out / "vocabulary.json")
-        _encode(out, counts, "targets", vocabulary, max_words, progress)
-        _count_documents(out, counts, vocabulary, progress)
+        progress("token ids", 0)
+        encode(out, splits, "targets", vocabulary, max_words)
+        _count_documents(out, len(items["train"]), vocabulary, progress)
         if features is not None:
-            rows = rows_of(features, order)
-            write_features(out / "features", features, rows, dtype, lambda done: progress("features", done))
-        how = {
-            "tokeniser": vocabulary.tokeniser,
-            "max_words": max_words,
-            "images_without_features": without,
-            "empty_captions": emptied,
-        }
-        _write_index(out, "captions", counts, how | dict(made_from or {}), features is not None, progress)
+            _write_features(out, items, features, dtype, progress)
+        told_of = {"tokeniser": vocabulary.tokeniser, "max_words": max_words} | left_out | dict(made_from or {})
+        counts = {name: len(ids) for name, ids in items.items()}
+        _write_index(out, "captions", counts, told_of, "features.json" if features is not None else None, progress)
     return open_corpus(folder)
 
 
@@ -183,64 +136,55 @@ def write_pairs(
     """
     checks.one_of("longer", longer, ("cut", "drop"))
     checks.one_of("empty", empty, ("refuse", "drop"))
-    sides = {"sources": source or Side(), "targets": target or Side()}
+    source, target = source or Side(), target or Side()
     _check_splits(splits)
+    longest = max_words if longer == "drop" else None
     with folder_written_whole(folder) as out:
-        counts, dropped, emptied, sentences = {}, 0, 0, 0
-        words: dict[str, Counter[str]] = {side: Counter() for side in sides}
+        counts: dict[str, int] = {}
+        left_out = {"longer_pairs": 0, "empty_pairs": 0}
+        words = (WordCounts({}, 0), WordCounts({}, 0))
         for name, pairs in splits.items():
-            training, done, total = name == "train", 0, 0
+            training = name == "train"
             with (
-                text_written_whole(out / f"{name}.sources.txt") as sources,
-                text_written_whole(out / f"{name}.targets.txt") as targets,
+                Lines(out / f"{name}.sources.txt", counted=training) as sources,
+                Lines(out / f"{name}.targets.txt", counted=training) as targets,
                 _firsts(out, name) as firsts,
             ):
                 for number, (text, several) in enumerate(pairs, 1):
-                    read = sides["sources"].words(text)
-                    split = several if isinstance(several, tuple) else (several,)
-                    written = [sides["targets"].words(one) for one in split]
-                    if training and empty == "drop" and not (read and all(written)):
-                        emptied += 1
+                    read = source.words(text)
+                    written = [target.words(one) for one in (several if isinstance(several, tuple) else (several,))]
+                    if training and empty == "drop" and not (read and written and all(written)):
+                        left_out["empty_pairs"] += 1
                         continue
-                    _check_words(read, f"source {number} of {name}")
+                    if training and longest is not None and max(map(len, (read, *written))) > longest:
+                        left_out["longer_pairs"] += 1
+                        continue
+                    check_words(read, f"source {number} of {name}")
                     checks.must(len(written) > 0, f"pair {number} of {name}", "one with a target", "one without")
+                    sources.write(read)
                     for one in written:
-                        _check_words(one, f"target {number} of {name}")
-                    if training:
-                        longest = max(len(read), *map(len, written))
-                        if longer == "drop" and max_words is not None and longest > max_words:
-                            dropped += 1
-                            continue
-                        words["sources"].update(read)
-                        for one in written:
-                            words["targets"].update(one)
-                        sentences += len(written)
-                    sources.write(" ".join(read) + "\n")
-                    targets.writelines(" ".join(one) + "\n" for one in written)
-                    done, total = done + 1, total + len(written)
-                    firsts.append(np.array([total]))
-                    if done % 1000 == 0:
-                        progress(f"pairs of {name}", done)
-            checks.must(done > 0, name, "a split with pairs", "empty")
-            progress(f"pairs of {name}", done)
-            counts[name] = done
-        for side, how in sides.items():
-            vocabulary = how.build(WordCounts(words[side], counts["train"] if side == "sources" else sentences))
-            vocabulary.save(out / ("vocabulary.json" if side == "targets" else "source.vocabulary.json"))
-            for name in counts:
-                cut = max_words if name == "train" else None
-                _encode(out, {name: counts[name]}, side, vocabulary, cut, progress)
-            if side == "targets":
-                _count_documents(out, counts, vocabulary, progress)
-        told = {
-            "source_tokeniser": sides["sources"].tokeniser.signature,
-            "tokeniser": sides["targets"].tokeniser.signature,
+                        check_words(one, f"target {number} of {name}")
+                        targets.write(one)
+                    firsts.append(np.array([targets.written]))
+                    if sources.written % 1000 == 0:
+                        progress(f"pairs of {name}", sources.written)
+            checks.must(sources.written > 0, name, "a split with pairs", "empty")
+            counts[name] = sources.written
+            words = (sources.counts(), targets.counts()) if training else words
+        vocabularies = source.build(words[0]), target.build(words[1])
+        for side, file, vocabulary in zip(("sources", "targets"), ("source.", ""), vocabularies, strict=True):
+            vocabulary.save(out / f"{file}vocabulary.json")
+            progress(f"token ids of the {side}", 0)
+            encode(out, ["train"], side, vocabulary, max_words)
+            encode(out, [name for name in splits if name != "train"], side, vocabulary, None)
+        _count_documents(out, counts["train"], vocabularies[1], progress)
+        told_of = {
+            "source_tokeniser": vocabularies[0].tokeniser,
+            "tokeniser": vocabularies[1].tokeniser,
             "max_words": max_words,
             "longer": longer,
-            "longer_pairs": dropped,
-            "empty_pairs": emptied,
         }
-        _write_index(out, "translation", counts, told | dict(made_from or {}), False, progress)
+        _write_index(out, "translation", counts, told_of | left_out | dict(made_from or {}), None, progress)
     return open_corpus(folder)
 
 
@@ -251,51 +195,45 @@ def _check_splits(splits: Mapping[str, Any]) -> None:
         checks.must(plain, "splits", "names of letters and digits", repr(name))
 
 
-def _check_words(words: Sequence[str], place: str) -> None:
-    checks.must(len(words) > 0, place, "a text with words", "empty")
-    joined = "".join(words)
-    # Words are kept in lines, a space between them.
-    whole = all(words) and " " not in joined and "\n" not in joined
-    checks.must(whole, place, "words without white space", repr(list(words))[:60])
-
-
 def _firsts(out: Path, name: str) -> ArrayWriter:
     writer = ArrayWriter(out / f"{name}.firsts.npy", np.int64)
     writer.append(np.zeros(1, dtype=np.int64))
     return writer
 
 
-def _sentences(path: Path) -> Iterator[list[str]]:
-    with path.open(encoding="utf-8", newline="\n") as file:
-        for line in file:
-            yield line.removesuffix("\n").split(" ")
-
-
-def _encode(
+def _write_features(
     out: Path,
-    splits: Iterable[str],
-    side: str,
-    vocabulary: Vocabulary,
-    max_words: int | None,
+    items: Mapping[str, Sequence[Id]],
+    features: FeatureSource,
+    dtype: str | None,
     progress: Progress,
 ) -> None:
-    for name in splits:
-        progress(f"ids of the {side} of {name}", 0)
-        write_tokens(out / f"{name}.{side}", _sentences(out / f"{name}.{side}.txt"), vocabulary, max_words)
+    order: list[Id] = []
+    for name, ids in items.items():
+        with ArrayWriter(out / f"{name}.features.npy", np.int64) as rows:
+            rows.append(np.arange(len(order), len(order) + len(ids)))
+        order += ids
+    write_features(out / "features", features, rows_of(features, order), dtype, lambda done: progress("features", done))
 
 
-def _count_documents(out: Path, counts: Mapping[str, int], vocabulary: Vocabulary, progress: Progress) -> None:
-    if counts["train"] > MOST_DOCUMENTS:
+def _count_documents(out: Path, documents: int, vocabulary: Vocabulary, progress: Progress) -> None:
+    if documents > MOST_DOCUMENTS:
         return
     progress("n-grams of train", 0)
     sizes = np.diff(np.load(out / "train.firsts.npy")).tolist()
-    sentences = _sentences(out / "train.targets.txt")
-    documents = ([next(sentences) for _ in range(size)] for size in sizes)
-    document_frequencies(documents, vocabulary).save(out / "document_frequencies.npz")
+    texts = sentences(out / "train.targets.txt")
+    document_frequencies(([next(texts) for _ in range(size)] for size in sizes), vocabulary).save(
+        out / "document_frequencies.npz"
+    )
 
 
 def _write_index(
-    out: Path, task: str, counts: Mapping[str, int], told: Mapping[str, Any], features: bool, progress: Progress
+    out: Path,
+    task: str,
+    counts: Mapping[str, int],
+    made_from: Mapping[str, Any],
+    features: str | None,
+    progress: Progress,
 ) -> None:
     progress("fingerprint", 0)
     fingerprint = hashlib.sha256()
@@ -308,9 +246,9 @@ def _write_index(
         "task": task,
         "splits": dict(counts),
         "fingerprint": fingerprint.hexdigest(),
-        "features": "features.json" if features else None,
-        "made_from": dict(told),
+        "features": features,
+        "made_from": dict(made_from),
     }
-    with text_written_whole(out / "corpus.json") as file:
-        json.dump(held, file, indent=1, ensure_ascii=False)
-        file.write("\n")
+    with text_written_whole(out / "corpus.json") as index:
+        json.dump(held, index, indent=1, ensure_ascii=False)
+        index.write("\n")

@@ -16,6 +16,7 @@ from typing import Any
 
 from seqsmooth.metrics.corpus import check_same_items
 from seqsmooth.ops import checks
+from seqsmooth.text.captions import read_images
 from seqsmooth.text.files import suspicious_line
 
 
@@ -83,13 +84,7 @@ def read_references(paths: str | Path | Sequence[str | Path], *, split: str = "t
     if any(path.suffix == ".json" for path in several):
         rule = "one json or several files of plain text"
         checks.must(len(several) == 1, "references", rule, ", ".join(map(str, several)))
-        held = _json(first)
-        if isinstance(held, dict) and "annotations" in held:
-            return _annotations(first, held)
-        if isinstance(held, dict) and "images" in held:
-            return _karpathy(first, held, split)
-        rule = 'Karpathy\'s json (with "images") or COCO\'s annotations (with "annotations")'
-        raise ValueError(f"`{first}` must be {rule}, but is neither.")
+        return _captioned(first, split)
     columns = [_lines(path) for path in several]
     for path, column in zip(several[1:], columns[1:], strict=True):
         if len(column) != len(columns[0]):
@@ -162,42 +157,19 @@ def _entries(path: Path, entries: Sequence[tuple[str, Any]], key: str, names: Se
     return Hypotheses(path, found, numbered=unnamed)
 
 
-def _karpathy(path: Path, held: dict[str, Any], split: str) -> References:
+def _captioned(path: Path, split: str) -> References:
+    images = read_images(path, "references")
+    splits = sorted({image.split for image in images})
+    raw = splits == [""]  # COCO's annotations
     found: dict[str, tuple[Written, ...]] = {}
-    splits: set[str] = set()
-    for place, image in enumerate(_listed(path, held, "images"), 1):
-        where = f"image {place} of {path}"
-        try:
-            identity = _identity(where, image["cocoid"] if "cocoid" in image else image["imgid"])
-            splits.add(image["split"])
-            if split in (image["split"], "all"):
-                sentences = image["sentences"]
-                checks.must(bool(sentences), where, "an image with sentences", "one without")
-                found[identity] = tuple(
-                    Written(sentence.get("raw", " ".join(sentence["tokens"])), tuple(sentence["tokens"]))
-                    for sentence in sentences
-                )
-        except (KeyError, TypeError, AttributeError) as error:
-            rule = 'an image with "split", "sentences" and "cocoid" or "imgid"'
-            raise ValueError(f"`{where}` must be {rule}, but is {_shown(image)} instead.") from error
-    checks.must(len(found) > 0, "split", f"one of {', '.join(sorted(splits))} or all", repr(split))
-    return References(path, found, numbered=False)
-
-
-def _annotations(path: Path, held: dict[str, Any]) -> References:
-    found: dict[str, list[Written]] = {}
-    for place, entry in enumerate(_listed(path, held, "annotations"), 1):
-        where = f"annotation {place} of {path}"
-        whole = isinstance(entry, dict) and "image_id" in entry and "caption" in entry
-        checks.must(whole, where, 'an object with "image_id" and "caption"', _shown(entry))
-        found.setdefault(_identity(where, entry["image_id"]), []).append(_written(where, entry["caption"]))
-    return References(path, {key: tuple(several) for key, several in found.items()}, numbered=False, raw=True)
-
-
-def _listed(path: Path, held: dict[str, Any], name: str) -> list[Any]:
-    values = held[name]
-    checks.must(isinstance(values, list) and bool(values), str(path), f'a json with a list "{name}"', "one without")
-    return list(values)
+    for image in images:
+        if raw or split in (image.split, "all"):
+            rule = "an image with sentences"
+            checks.must(raw or bool(image.captions), f"image {image.id} of {path}", rule, "one without")
+            if image.captions:
+                found[str(image.id)] = tuple(Written(caption.raw, caption.words) for caption in image.captions)
+    checks.must(len(found) > 0, "split", f"one of {', '.join(splits)} or all", repr(split))
+    return References(path, found, numbered=False, raw=raw)
 
 
 def _identity(place: str, value: object) -> str:

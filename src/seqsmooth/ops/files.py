@@ -95,7 +95,8 @@ def _to_disk(path: Path) -> None:
 def check_new_folder(name: str, path: str | os.PathLike[str]) -> Path:
     """Check that a folder can be made, better now than after all the work."""
     path = Path(path)
-    checks.must(not path.exists(), name, "a folder that is not there yet", f"{path}, which is")
+    if path.exists():
+        raise ValueError(f"`{name}` must be a folder that is not there yet, but {path} is.")
     above = path.absolute().parent
     checks.must(above.is_dir(), name, "in a folder that is there", str(path))
     checks.must(os.access(above, os.W_OK), name, "in a folder that can be written to", str(path))
