@@ -3,6 +3,7 @@
 PYTHON ?= python3
 VENV ?= .venv
 BIN := $(VENV)/bin
+JOBS ?= 2
 # torch is always asked for through constraints.txt: unpinned it may bring another build and gigabytes with it.
 INSTALL := $(BIN)/python -m pip install -qq --disable-pip-version-check -c constraints.txt
 
@@ -19,7 +20,7 @@ demo: $(VENV)/.core ## train a small captioner with several losses and print a t
 test: export OMP_NUM_THREADS = 1
 test: lint ## lint, types, import rule, tests with coverage
 	@echo '== pytest'
-	@$(BIN)/python -m pytest --cov=seqsmooth --cov-report=term-missing:skip-covered --cov-fail-under=95
+	@$(BIN)/python -m pytest -n $(JOBS) --dist worksteal --cov=seqsmooth --cov-report=term-missing:skip-covered --cov-fail-under=95
 
 lint: $(VENV)/.dev ## ruff, mypy and the import rule, nothing changed
 	@echo '== ruff check'
@@ -56,5 +57,5 @@ $(VENV)/.core: $(VENV)/.made pyproject.toml constraints.txt
 
 $(VENV)/.dev: $(VENV)/.core
 	@echo '== installing the development tools'
-	@$(INSTALL) -e '.[dev]'
+	@$(INSTALL) -e '.[toolkit,dev]'
 	@touch $@

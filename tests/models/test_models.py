@@ -116,6 +116,18 @@ def test_several_prefixes_an_item(name: str) -> None:
 
 
 @pytest.mark.parametrize("name", MODELS)
+def test_half_precision_is_near(name: str) -> None:
+    """The parameters in half precision, or the arithmetic alone."""
+    model, inputs = build(name, dtype=torch.float32).eval(), given(name)
+    expected, exact = model(inputs, TOKENS), written(model, inputs)
+    with torch.autocast("cpu", torch.bfloat16):
+        torch.testing.assert_close(model(inputs, TOKENS).float(), expected, rtol=0.03, atol=0.03)
+        torch.testing.assert_close(written(model, inputs).float(), exact, rtol=0.03, atol=0.03)
+    half = model.bfloat16()
+    torch.testing.assert_close(half(cast(inputs, torch.bfloat16), TOKENS).float(), expected, rtol=0.03, atol=0.03)
+
+
+@pytest.mark.parametrize("name", MODELS)
 def test_every_parameter_learns(name: str) -> None:
     model, inputs = build(name, dtype=torch.float32).eval(), given(name)  # eval: no dropout, so it can learn by heart
     objective = ss.mle(specials=ss.Specials(pad=0, bos=1))
@@ -249,12 +261,12 @@ def test_both_sides_start_from_given_vectors(make: type[Model]) -> None:
         (lambda: ShowTell(V, F, 5, 7, tied=True), "`embedding_size` must be that of the hidden states, 7, where tied"),
         (lambda: ShowTell(V, F, 5, 5, vectors=torch.zeros(V, 4)), r"`vectors` must be of shape \(V, E\) = \(11, 5\)"),
         (lambda: TopDown(V, F, embedding_dropout=2.0), "`embedding_dropout` must be between 0 and 1"),
-        (lambda: RNNsearch(V, V, cell="rnn"), "`kind` must be one of 'lstm', 'gru'"),  # type: ignore[arg-type]
+        (lambda: RNNsearch(V, V, cell="rnn"), "`cell` must be one of 'lstm', 'gru'"),  # type: ignore[arg-type]
         (lambda: ShowTell(V, F).encode(torch.zeros(2, F + 1)), r"`features` must be of shape \(B, F\) = \(\*, 6\)"),
         (lambda: TopDown(V, F).encode(torch.zeros(2, 3, F), torch.ones(2, 3)), "`mask` must be of type torch.bool"),
         (
             lambda: RNNsearch(V, V, input_feeding=True),
-            "`deep_output` must be True where the input is fed, but is False",
+            "`deep_output` must be True where `input_feeding` is, but is False",
         ),
         (lambda: RNNsearch(V, V, layers=0), "`layers` must be 1 or more"),
         (lambda: RNNsearch(V, V, 5, source_vectors=torch.zeros(V, 4)), r"`source_vectors` must be of shape \(V, E\)"),

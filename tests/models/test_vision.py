@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import subprocess
 import sys
 from pathlib import Path
 from types import SimpleNamespace
@@ -73,6 +74,14 @@ def hub(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Path:
     )
     monkeypatch.setitem(sys.modules, "transformers", fake)
     return tmp_path
+
+
+def test_importing_the_models_imports_none_of_it() -> None:
+    code = (
+        "import sys, seqsmooth.models; print(*{'PIL', 'transformers', 'efficientnet_lite_pytorch'} & set(sys.modules))"
+    )
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert done.stdout.strip() == ""
 
 
 def pictures(count: int = 2) -> Tensor:

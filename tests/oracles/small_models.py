@@ -5,9 +5,9 @@ from __future__ import annotations
 import torch
 from torch import Tensor
 
-from seqsmooth.models import Model, RNNsearch, ShowTell, TopDown
+from seqsmooth.models import Luong, Model, RNNsearch, ShowTell, TopDown
 
-NAMES = ("show_tell", "top_down", "rnnsearch", "rnnsearch_gru")
+NAMES = ("show_tell", "top_down", "rnnsearch", "rnnsearch_gru", "rnnsearch_layers", "luong")
 
 
 def small_model(name: str, vocab_size: int, seed: int = 0, *, spread: float = 1.5) -> Model:
@@ -19,6 +19,10 @@ def small_model(name: str, vocab_size: int, seed: int = 0, *, spread: float = 1.
             "top_down": lambda: TopDown(vocab_size, 6, 5, 6, 9),
             "rnnsearch": lambda: RNNsearch(9, vocab_size, 5, 4, 6, 9),
             "rnnsearch_gru": lambda: RNNsearch(9, vocab_size, 5, 4, 6, cell="gru", deep_output=True),
+            "rnnsearch_layers": lambda: RNNsearch(
+                9, vocab_size, 5, 4, 6, layers=2, deep_output=True, input_feeding=True
+            ),
+            "luong": lambda: Luong(9, vocab_size, 5, 3, feeding="input"),
         }[name]()
         for parameter in model.parameters():
             torch.nn.init.uniform_(parameter, -spread, spread)

@@ -16,7 +16,7 @@ from safetensors.torch import load_file
 
 from oracles.small_corpora import captions, pairs
 from seqsmooth.training.learner import Learner
-from seqsmooth.training.reader import parse_config
+from seqsmooth.training.reader import parse_config, read_config
 from seqsmooth.training.runs import Run, load_model
 from seqsmooth.training.trainer import train
 
@@ -165,9 +165,9 @@ def test_killed_in_the_middle(tmp_path: Path) -> None:
     assert not before.finished
     held = torch.load(before.last, weights_only=True)["seqsmooth"]
     assert 0 < held["steps"] < 150
-    for run in ("killed", "whole"):
-        done = subprocess.run(command(run), cwd=tmp_path, env=alone, capture_output=True, text=True, check=False)
-        assert done.returncode == 0, done.stderr
+    done = subprocess.run(command("killed"), cwd=tmp_path, env=alone, capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr
+    train(read_config(tmp_path / "config.yaml", [("trainer.max_epochs", "3")]), tmp_path / "whole")
     same(tmp_path / "killed", tmp_path / "whole")
     assert Run.open(tmp_path / "killed").manifest["steps"] == 150
 
@@ -206,3 +206,79 @@ def test_a_damaged_checkpoint_is_said_to_be(tmp_path: Path, monkeypatch: pytest.
     last.write_bytes(last.read_bytes()[:1000])
     with pytest.raises(ValueError, match=r"last.ckpt` must be a checkpoint of this run, but is damaged"):
         train(config, tmp_path / "run")
+
+
+def test_a_full_disk_loses_nothing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    import pytorch_lightning as pl
+
+    captions(tmp_path / "corpus")
+    config = parse_config(values(tmp_path / "corpus"))
+    train(config, tmp_path / "whole")
+    saved, save = [0], pl.Trainer.save_checkpoint
+
+    def full(self: pl.Trainer, path: Path, *rest: Any, **more: Any) -> None:
+        saved[0] += 1
+        if saved[0] == 3:
+            path.write_bytes(b"half")
+            raise OSError(28, "No space left on device")
+        save(self, path, *rest, **more)
+
+    with monkeypatch.context() as patch:
+        patch.setattr(pl.Trainer, "save_checkpoint", full)
+        with pytest.raises(ValueError, match=r"last\.ckpt` must be a file that can be written.*No space left"):
+            train(config, tmp_path / "full")
+    assert sorted(path.name for path in (tmp_path / "full" / "checkpoints").iterdir()) == ["last.ckpt"]
+    train(config, tmp_path / "full")
+    same(tmp_path / "full", tmp_path / "whole")
+
+
+def test_a_run_begins_with_the_weights_of_another(tmp_path: Path) -> None:
+    captions(tmp_path / "corpus")
+    train(parse_config(values(tmp_path / "corpus", trainer={"max_epochs": 1})), tmp_path / "first")
+    still = {"trainer": {"max_epochs": 1, "start_from": str(tmp_path / "first")}, "optimizer": {"lr": 0.0}, "seed": 5}
+    train(parse_config(values(tmp_path / "corpus", **still)), tmp_path / "second")
+    ours, theirs = weights(tmp_path / "second"), weights(tmp_path / "first", "best")
+    assert all(torch.equal(ours[name], theirs[name]) for name in ours)
+
+
+def test_early_stopping_and_what_is_best(tmp_path: Path) -> None:
+    captions(tmp_path / "corpus")
+    still = {"optimizer": {"lr": 0.0}, "trainer": {"max_epochs": 9}, "validation": {"patience": 2}}
+    run = train(parse_config(values(tmp_path / "corpus", **still)), tmp_path / "run")
+    assert (run.manifest["epochs"], run.manifest["best"]["epoch"]) == (3, 1)  # nothing is learned, so the first is best
+    ours, theirs = weights(tmp_path / "run"), weights(tmp_path / "run", "best")
+    assert all(torch.equal(ours[name], theirs[name]) for name in ours)
+
+
+def test_plateaus_are_counted(tmp_path: Path) -> None:
+    captions(tmp_path / "corpus")
+    given = values(tmp_path / "corpus", optimizer={"lr": 1e-9}, trainer={"max_epochs": 4, "log_every": 15})
+    given["schedule"] = {"kind": "plateau", "factor": 0.5, "patience": 1}
+    run = train(parse_config(given), tmp_path / "run")
+    rates = [row["lr"] for row in run.log if row["split"] == "train"]
+    assert rates == pytest.approx([1e-9, 1e-9, 5e-10, 2.5e-10])
+
+
+def test_loggers_that_are_not_installed_are_named(tmp_path: Path) -> None:
+    captions(tmp_path / "corpus")
+    for name in ("tensorboard", "wandb"):
+        try:
+            __import__(name)
+        except ImportError:
+            with pytest.raises(ValueError, match=r"`trainer\.loggers` must be of packages that are installed"):
+                train(parse_config(values(tmp_path / "corpus", trainer={"loggers": [name]})), tmp_path / name)
+            assert not (tmp_path / name).exists()
+
+
+def test_rows_go_to_loggers(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    from pytorch_lightning.loggers import CSVLogger
+
+    from seqsmooth.training import trainer
+
+    captions(tmp_path / "corpus")
+    monkeypatch.setattr(trainer, "_loggers", lambda names, folder: CSVLogger(folder, name="copy", version=""))
+    run = train(parse_config(values(tmp_path / "corpus", trainer={"max_epochs": 1})), tmp_path / "run")
+    text = (tmp_path / "run" / "copy" / "metrics.csv").read_text(encoding="utf-8")
+    assert "train/nll" in text
+    assert "val/cider" in text
+    assert len(run.log) == 5

@@ -25,9 +25,12 @@ def options(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--split", default="test", help="of the corpus (default test)")
     parser.add_argument("--beam", type=int, help="width of the beam, 1 for greedy (default: the config's)")
     parser.add_argument("--best", type=int, default=1, help="hypotheses an item (default 1)")
+    rule = "what divides log-probabilities: none, mean or gnmt (default: the config's)"
+    parser.add_argument("--length", metavar="HOW", help=rule)
     parser.add_argument("--which", default="best", help="the best weights by validation (default), or the last")
     parser.add_argument("--mean", default="probabilities", help="of an ensemble: probabilities or log-probabilities")
     parser.add_argument("--batch", type=int, help="items at a time (default: the config's)")
+    parser.add_argument("--data", type=Path, metavar="FOLDER", help="the corpus, where it has moved")
     parser.add_argument("--device", default="auto", help="cuda, cpu, or auto (default)")
     parser.add_argument("--out", type=Path, metavar="FILE", help="the hypotheses (default RUN/decoded/SPLIT.jsonl)")
     parser.add_argument("--overwrite", action="store_true", help="decode again what was decoded in another way")
@@ -56,6 +59,8 @@ def start(given: argparse.Namespace) -> int:
         out=given.out,
         overwrite=given.overwrite,
         metrics=() if given.no_score else names,
+        data=given.data,
+        length=given.length,
     )
     report = write_split(request, _progress)
     if report is not None:

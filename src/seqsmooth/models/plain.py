@@ -23,8 +23,8 @@ class Plain(nn.Module):
         module = super().__new__(cls)
         bound = inspect.signature(cls.__init__).bind_partial(module, *given, **named)
         bound.apply_defaults()
-        _, *noted = bound.arguments.items()  # without `self`
-        object.__setattr__(module, "_arguments", dict(noted))  # a module is not ready to be told anything yet
+        noted = {name: value for name, value in bound.arguments.items() if name not in ("self", *STARTS)}
+        object.__setattr__(module, "_arguments", noted)  # a module is not ready to be told anything yet
         return module
 
     def config(self) -> dict[str, Any]:
@@ -32,4 +32,4 @@ class Plain(nn.Module):
 
         The vectors that it started from are left out: whoever makes it again has better weights to load.
         """
-        return {"kind": self.kind, **{name: value for name, value in self._arguments.items() if name not in STARTS}}
+        return {"kind": self.kind, **self._arguments}

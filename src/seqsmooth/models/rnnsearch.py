@@ -8,7 +8,7 @@ import torch
 from torch import Tensor, nn
 
 from seqsmooth.models import cells, loops
-from seqsmooth.models.encoder import BidirectionalEncoder, Kind, read_source
+from seqsmooth.models.encoder import KINDS, BidirectionalEncoder, Kind, read_source
 from seqsmooth.models.model import Model, embedding, output, recurrent
 from seqsmooth.ops import checks
 from seqsmooth.ops.attention import additive_attention
@@ -94,9 +94,10 @@ class RNNsearch(Model[Source, Decoder]):
         checks.at_least("encoder_layers", encoder_layers, 1)
         for name, flag in (("deep_output", deep_output), ("input_feeding", input_feeding), ("tied", tied)):
             checks.flag(name, flag)
-        checks.must(deep_output or not input_feeding, "deep_output", "True where the input is fed", deep_output)
-        between = checks.fraction("layer_dropout", layer_dropout)
+        checks.must(deep_output or not input_feeding, "deep_output", "True where `input_feeding` is", deep_output)
+        checks.one_of("cell", cell, KINDS)
         self.cell: Kind = cell
+        checks.fraction("layer_dropout", layer_dropout)
         gates, context = (4 if cell == "lstm" else 3) * units, 2 * checks.at_least("encoder_units", encoder_units, 1)
         self.source_embedding = embedding(source_size, embedding_size, source_vectors, source=True)
         self.encoder = BidirectionalEncoder(
@@ -120,7 +121,7 @@ class RNNsearch(Model[Source, Decoder]):
         self.head = output(size, vocab_size, self.embedding if tied else None)
         self.source_dropout = nn.Dropout(checks.fraction("source_dropout", source_dropout))
         self.embedding_dropout = nn.Dropout(checks.fraction("embedding_dropout", embedding_dropout))
-        self.layer_dropout = nn.Dropout(between)
+        self.layer_dropout = nn.Dropout(layer_dropout)
         self.output_dropout = nn.Dropout(checks.fraction("output_dropout", output_dropout))
 
     def encode(

@@ -141,10 +141,10 @@ def losses(
     """Cross entropy, entropy and NLL of rows of logits, by kernels where they can run."""
     job.wait()
     if dispatch.fused(logits):
-        from seqsmooth.ops.kernels import soft_cross_entropy
+        from seqsmooth.ops.kernels import autograd, soft_cross_entropy
 
         if soft_cross_entropy.fits(job.target):
-            return RowLosses(*soft_cross_entropy.row_losses(logits, job))
+            return RowLosses(*autograd.row_losses(logits, job))
     return plain_losses(logits, job)
 
 

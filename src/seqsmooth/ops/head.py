@@ -70,10 +70,10 @@ def linear_losses(
         hidden, weight = hidden.to(lower), weight.to(lower)
         bias = None if bias is None else bias.to(lower)
     if job.reduced and dispatch.fused(hidden, weight, bias):
-        from seqsmooth.ops.kernels import soft_cross_entropy
+        from seqsmooth.ops.kernels import autograd, soft_cross_entropy
 
         if soft_cross_entropy.fits(job.target):
-            return RowLosses(*soft_cross_entropy.head_losses(hidden, weight, bias, job, chunk))
+            return RowLosses(*autograd.head_losses(hidden, weight, bias, job, chunk))
     job.wait()
     return job.reduce(_again_in_backward(hidden, weight, bias, job.per_row(), chunk))
 

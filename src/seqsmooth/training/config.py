@@ -3,10 +3,8 @@
 from __future__ import annotations
 
 import dataclasses
-import inspect
-from dataclasses import dataclass, field, make_dataclass
-from functools import cache
-from typing import Any, Literal, get_type_hints
+from dataclasses import dataclass, field
+from typing import Any, Literal
 
 Pool = Literal["vocab", "batch", "refs"]
 Path = str
@@ -253,6 +251,7 @@ class Trainer:
     accumulate: int = 1
     device: Literal["auto", "cpu", "cuda"] = "auto"
     processes: int = 1
+    start_from: Path | None = None  # the folder of a run, whose best weights this one begins with
     bundle: int = 25
     log_every: int = 100
     checkpoint_every: int | None = None
@@ -291,7 +290,7 @@ class Config:
     """A run."""
 
     data: Data
-    model: Any  # one of `model_sections`
+    model: Any  # of a class of `seqsmooth.training.model_sections`
     name: str = ""
     row: str = ""
     table: str = ""
@@ -304,28 +303,14 @@ class Config:
     decoding: Decoding = field(default_factory=Decoding)
 
 
-FROM_CORPUS = ("self", "vocab_size", "source_size", "feature_size", "source_pad")
-"""Arguments of models that the corpus tells."""
-
-
-@cache
-def model_sections() -> dict[str, type]:
-    """The section `model` of each kind: the arguments of the model's class by name; vectors to start from are files."""
-    from seqsmooth.models.registry import MODELS
-
-    return {kind: _section(kind, built) for kind, built in MODELS.items()}
-
-
-def _section(kind: str, built: type) -> type:
-    made = inspect.signature(built.__init__)  # type: ignore[misc]
-    hints = get_type_hints(built.__init__)  # type: ignore[misc]
-    options: list[Any] = [
-        (name, Path | None if name.endswith("vectors") else hints[name], field(default=argument.default))
-        for name, argument in made.parameters.items()
-        if name not in FROM_CORPUS
-    ]
-    tag = ("kind", Literal[kind], field(default=kind))
-    return make_dataclass(built.__name__, [*options, tag], frozen=True)
+def needs_references(section: Objective) -> bool:
+    """Whether the loss asks for all that people wrote, beside the target."""
+    law: Any = section.sequence
+    if isinstance(law, Rewarded):
+        if law.against == "references":
+            return True
+        law = law.proposal
+    return getattr(law, "pool", None) == "refs"
 
 
 def plain(value: Any) -> Any:

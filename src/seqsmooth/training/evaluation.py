@@ -86,8 +86,6 @@ class Validator:
         self, corpus: Corpus, config: sections.Config, device: torch.device, rank: int = 0, world: int = 1
     ) -> None:
         section, data = config.validation, config.data
-        rule = f"one of `validation.metrics`, {', '.join(section.metrics)}"
-        checks.must(section.monitor in section.metrics, "validation.monitor", rule, section.monitor)
         self.corpus, self.section, self.split = corpus, section, data.validation
         self.device, self.rank, self.world = device, rank, world
         count = len(corpus.ids(self.split))

@@ -11,7 +11,6 @@ import torch
 
 from seqsmooth.data import Batch, Corpus
 from seqsmooth.models import Model
-from seqsmooth.ops import checks
 from seqsmooth.smoothing import Objective
 from seqsmooth.training import config as sections
 from seqsmooth.training import generators
@@ -154,7 +153,7 @@ class Learner(pl.LightningModule):
     def ended(self) -> bool:
         """Whether there is nothing more to learn: epochs, steps or patience are at their end."""
         patience = self.config.validation.patience
-        impatient = patience is not None and self.stale >= checks.at_least("validation.patience", patience, 1)
+        impatient = patience is not None and self.stale >= patience
         return impatient or self.steps_are_up or self.epochs_done >= self.config.trainer.max_epochs
 
     def _begin_epoch(self) -> None:

@@ -27,7 +27,7 @@ def shipped_configs() -> list[Path]:
     return [folder for folder in (package / "configs", package.parents[1] / "configs") if folder.is_dir()]
 
 
-def find_corpus(folder: str) -> Path:
+def find_corpus(folder: str | os.PathLike[str]) -> Path:
     """The folder of a prepared corpus: absolute or seen from here, or else from $SEQSMOOTH_DATA."""
     given = Path(folder).expanduser()
     below = os.environ.get(DATA)

@@ -14,6 +14,7 @@ from typing import Any, Literal, Union, get_args, get_origin
 from seqsmooth.ops import checks
 from seqsmooth.training import config as sections
 from seqsmooth.training.config import Config
+from seqsmooth.training.model_sections import model_sections
 from seqsmooth.training.places import find_config
 
 EXTENDS = "extends"
@@ -128,7 +129,7 @@ def _name(path: Path) -> str:
 def _parse(kind: Any, value: Any, key: str) -> Any:
     """A value of a type, or one sentence why not."""
     if key == "model":
-        return _chosen(sections.model_sections(), value, key)
+        return _chosen(model_sections(), value, key)
     if dataclasses.is_dataclass(kind):
         return _record(typing.cast(type, kind), value, key)
     origin = get_origin(kind)

@@ -101,12 +101,12 @@ class Run:
         """What was decoded: the id of each item, and its hypotheses, the best first."""
         return list(read_hypotheses(self.decoded(split)))
 
-    def corpus(self) -> Corpus:
-        """The corpus that it learned from, if that is still the same."""
+    def corpus(self, folder: str | Path | None = None) -> Corpus:
+        """The corpus that it learned from, if that is still the same: where it was, or in another folder."""
         from seqsmooth.data import open_corpus
 
         said = self.manifest["data"]
-        corpus = open_corpus(find_corpus(said["folder"]))
+        corpus = open_corpus(find_corpus(said["folder"] if folder is None else folder))
         check_fingerprint(corpus, said["fingerprint"])
         return corpus
 
@@ -170,7 +170,11 @@ def check_fingerprint(corpus: Corpus, fingerprint: str) -> None:
 
 
 def load_model(
-    folder: str | Path, which: Which = "best", device: str | torch.device = "cpu"
+    folder: str | Path,
+    which: Which = "best",
+    device: str | torch.device = "cpu",
+    *,
+    data: str | Path | None = None,
 ) -> tuple[Model[Any, Any], Corpus]:
     """The model of a run, ready to write, and its corpus.
 
@@ -178,11 +182,12 @@ def load_model(
         folder: of the run.
         which: the weights that were the best in validation, or the last.
         device: where the model goes.
+        data: where its corpus is now; where it was by default.
     """
     from seqsmooth.training.build import Builder
 
     run = Run.open(folder)
-    corpus, config = run.corpus(), run.config
+    corpus, config = run.corpus(data), run.config
     starts = {item.name: None for item in fields(config.model) if item.name.endswith("vectors")}
     config = replace(config, model=replace(config.model, **starts))  # where it began no longer matters
     with torch.random.fork_rng(devices=[]):

@@ -8,6 +8,7 @@ import time
 import warnings
 from collections.abc import Mapping
 from datetime import UTC, datetime
+from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
@@ -16,16 +17,21 @@ import torch
 from pytorch_lightning.strategies import DDPStrategy, SingleDeviceStrategy, Strategy
 
 from seqsmooth.data import Corpus, open_corpus
+from seqsmooth.metrics import suite
 from seqsmooth.ops import checks
 from seqsmooth.training.build import Builder
 from seqsmooth.training.bundles import Bundles
 from seqsmooth.training.checkpoints import Checkpoints
-from seqsmooth.training.config import Config
+from seqsmooth.training.config import Config, needs_references
 from seqsmooth.training.journal import Journal
 from seqsmooth.training.learner import Learner
 from seqsmooth.training.places import find_corpus
 from seqsmooth.training.progress import StepBar
 from seqsmooth.training.runs import Run, create_run, resume_run, write_manifest
+from seqsmooth.training.schedules import annealed
+from seqsmooth.training.weights import load_weights
+
+LOGGERS = {"tensorboard": ("tensorboard", "tensorboardX"), "wandb": ("wandb",)}
 
 
 class Processes(DDPStrategy):
@@ -48,6 +54,7 @@ def train(config: Config, folder: str | Path) -> Run:
     """
     folder = Path(folder).absolute()
     corpus = open_corpus(find_corpus(config.data.folder))
+    _check(config, corpus)
     device = _device(config)
     torch.manual_seed(config.seed)
     model = Builder(corpus).model(config)
@@ -56,6 +63,9 @@ def train(config: Config, folder: str | Path) -> Run:
         if run.finished:
             return run
     else:
+        if config.trainer.start_from is not None:
+            weights = Run.open(config.trainer.start_from).weights("best")
+            load_weights(weights, model, vocabulary=corpus.vocabulary.checksum)
         _check_new(folder)
         objective = Builder(corpus).objective(config)
         facts = {
@@ -68,6 +78,30 @@ def train(config: Config, folder: str | Path) -> Run:
     return _fit(run, config, corpus, model, device)
 
 
+def _check(config: Config, corpus: Corpus) -> None:
+    """What would be found out too late, when there is a folder already."""
+    validation, section = config.validation, config.trainer
+    for name, split in (("train", config.data.train), ("validation", config.data.validation)):
+        checks.one_of(f"data.{name}", split, tuple(corpus.splits))
+    for name in validation.metrics:
+        checks.one_of("validation.metrics", name, suite.NAMES)
+    rule = f"one of `validation.metrics`, {', '.join(validation.metrics)}"
+    checks.must(validation.monitor in validation.metrics, "validation.monitor", rule, validation.monitor)
+    installed = "sacrebleu" not in validation.monitor or find_spec("sacrebleu") is not None
+    rule = "a metric that can be calculated here, where the package sacrebleu is not installed"
+    checks.must(installed, "validation.monitor", rule, validation.monitor)
+    checks.at_least("validation.every", validation.every, 0)
+    for name in ("max_epochs", "processes", "accumulate", "bundle", "log_every"):
+        checks.at_least(f"trainer.{name}", getattr(section, name), 1)
+    for key, value in (("validation.patience", validation.patience), ("trainer.max_steps", section.max_steps)):
+        if value is not None:
+            checks.at_least(key, value, 1)
+    for name in section.loggers:
+        there = any(find_spec(package) for package in LOGGERS[name])
+        checks.must(there, "trainer.loggers", f"of packages that are installed ({' or '.join(LOGGERS[name])})", name)
+    annealed(config, 0)
+
+
 def local_rank() -> int:
     """The number of this process among those that learn together on this machine, as Lightning and torchrun say it."""
     return int(os.environ.get("LOCAL_RANK", "0"))
@@ -75,8 +109,6 @@ def local_rank() -> int:
 
 def _fit(run: Run, config: Config, corpus: Corpus, model: Any, device: str) -> Run:
     section = config.trainer
-    checks.at_least("trainer.processes", section.processes, 1)
-    checks.at_least("trainer.max_epochs", section.max_epochs, 1)
     world, rank = section.processes, local_rank()
     home = torch.device("cuda", rank) if device == "cuda" else torch.device("cpu")
     bundles = Bundles(_batches(corpus, config, home, rank, world), section.bundle, section.accumulate)
@@ -134,7 +166,7 @@ def _batches(corpus: Corpus, config: Config, device: torch.device, rank: int, wo
         data.train,
         data.batch_size,
         seed=config.seed,
-        references=data.references,
+        references=data.references if needs_references(config.objective) else 0,
         captions_per_image=data.captions_per_image,
         max_length=data.max_length,
         rank=rank,
@@ -178,17 +210,10 @@ def _strategy(home: torch.device, world: int) -> Strategy:
 def _loggers(names: tuple[str, ...], folder: Path) -> Any:
     made: list[Any] = []
     for name in names:
-        try:
-            if name == "tensorboard":
-                from pytorch_lightning.loggers import TensorBoardLogger
-
-                made.append(TensorBoardLogger(folder, name="tensorboard", version=""))
-            else:
-                from pytorch_lightning.loggers import WandbLogger
-
-                made.append(WandbLogger(save_dir=folder, name=folder.name))
-        except ModuleNotFoundError as error:
-            raise ValueError(f"`trainer.loggers` must be of what is installed, but {name} is not.") from error
+        if name == "tensorboard":
+            made.append(pl.loggers.TensorBoardLogger(folder, name="tensorboard", version=""))
+        else:
+            made.append(pl.loggers.WandbLogger(save_dir=folder, name=folder.name))
     return made or False
 
 

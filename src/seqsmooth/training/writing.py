@@ -13,12 +13,15 @@ import torch
 from seqsmooth.data import Corpus
 from seqsmooth.decoding import BeamSearch, Decodable, Ensemble, HypothesisFile, read_hypotheses
 from seqsmooth.decoding.ensemble import MEANS, Mean
+from seqsmooth.decoding.rules import NORMALISATIONS
 from seqsmooth.metrics import suite
 from seqsmooth.metrics.report import Report
 from seqsmooth.ops import checks
 from seqsmooth.ops.files import check_destination, text_written_whole
 from seqsmooth.training.evaluation import Judge, decode, make_search
 from seqsmooth.training.runs import Run, Which, load_model
+
+TRANSLATIONS = ("sacrebleu", "bleu-4")
 
 
 @dataclass(frozen=True)
@@ -37,6 +40,8 @@ class Request:
         out: the file; in the folder of the run by default.
         overwrite: replace hypotheses that were written in another way.
         metrics: names; those of the task by default, none for no scores.
+        data: where the corpus is now; where it was by default.
+        length: normalisation by length; that of the config of the first run by default.
     """
 
     runs: tuple[Path, ...]
@@ -50,6 +55,8 @@ class Request:
     out: Path | None = None
     overwrite: bool = False
     metrics: tuple[str, ...] | None = None
+    data: Path | None = None
+    length: str | None = None
 
 
 def write_split(request: Request, progress: Callable[[int, int], None] = lambda done, of: None) -> Report | None:
@@ -57,18 +64,19 @@ def write_split(request: Request, progress: Callable[[int, int], None] = lambda 
     runs = [Run.open(folder) for folder in request.runs]
     checks.one_of("which", request.which, ("best", "last"))
     checks.one_of("mean", request.mean, MEANS)
+    checks.one_of("length", request.length or "mean", NORMALISATIONS)
     checks.one_of("device", request.device, ("auto", "cuda", "cpu"))
     checks.must(len(runs) == 1 or request.out is not None, "out", "given for an ensemble", None)
     path = runs[0].decoded(request.split) if request.out is None else check_destination("out", request.out)
     path.parent.mkdir(parents=True, exist_ok=True)
-    corpus = runs[0].corpus()
+    corpus = runs[0].corpus(request.data)
     checks.one_of("split", request.split, tuple(corpus.splits))
     settings = _settings(runs, request)
     if not _is_there(path, settings, overwrite=request.overwrite):
         _decode(runs, corpus, request, path, settings, progress)
     if request.metrics == ():
         return None
-    names = request.metrics or (suite.CAPTIONS if corpus.task == "captions" else suite.TRANSLATIONS[:1])
+    names = request.metrics or (suite.CAPTIONS if corpus.task == "captions" else TRANSLATIONS)
     ids = {name: row for row, name in enumerate(corpus.ids(request.split))}
     written = {ids[name]: found[0].tokens if found else () for name, found in read_hypotheses(path)}
     scores, absent = Judge(corpus, request.split).scores(written, names)
@@ -92,7 +100,7 @@ def _settings(runs: list[Run], request: Request) -> dict[str, Any]:
         "beam": section.beam if request.beam is None else checks.at_least("beam", request.beam, 1),
         "best": request.best,
         "max_length": section.max_length,
-        "length": section.length,
+        "length": section.length if request.length is None else request.length,
         "alpha": section.alpha,
         "no_repeat": section.no_repeat,
     }
@@ -130,7 +138,7 @@ def _decode(
     device = torch.device("cuda" if request.device != "cpu" and torch.cuda.is_available() else "cpu")
     checks.must(request.device != "cuda" or device.type == "cuda", "device", "cpu where there is no GPU", "cuda")
     model = _model(runs, corpus, request, device)
-    section = runs[0].config.decoding
+    section = replace(runs[0].config.decoding, length=settings["length"])
     search = make_search(corpus, section, settings["beam"])
     if isinstance(search, BeamSearch):
         search = replace(search, best=request.best)
@@ -154,7 +162,7 @@ def _decode(
 def _model(runs: list[Run], corpus: Corpus, request: Request, device: torch.device) -> Decodable:
     members = []
     for run in runs:
-        model, own = load_model(run.folder, cast(Which, request.which), device)
+        model, own = load_model(run.folder, cast(Which, request.which), device, data=request.data)
         same = own.vocabulary.checksum == corpus.vocabulary.checksum
         rule = f"of the vocabulary of {runs[0].folder}"
         checks.must(same, "runs", rule, f"{run.folder}, whose vocabulary is another,")

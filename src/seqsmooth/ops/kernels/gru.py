@@ -9,7 +9,7 @@ import triton
 import triton.language as tl
 from torch import Tensor
 
-from seqsmooth.ops.kernels.pointwise import tanh
+from seqsmooth.ops.kernels.pointwise import load, places, store, tanh
 
 BLOCK = 256
 
@@ -30,27 +30,22 @@ def _forward(
     H: tl.constexpr,
     BLOCK: tl.constexpr,
 ):
-    place = tl.program_id(0) * BLOCK + tl.arange(0, BLOCK)
-    ok = place < count
-    row = (place // H).to(tl.int64)
-    column = place % H
+    _, row, column, ok = places(count, H, BLOCK)
     own = reads + row * reads_stride + column
     other = more + row * more_stride + column
     past = memories + row * memories_stride + column
-    x_r = tl.load(own, mask=ok, other=0.0).to(tl.float32) + tl.load(other, mask=ok, other=0.0).to(tl.float32)
-    x_z = tl.load(own + H, mask=ok, other=0.0).to(tl.float32) + tl.load(other + H, mask=ok, other=0.0).to(tl.float32)
-    x_n = tl.load(own + 2 * H, mask=ok, other=0.0).to(tl.float32)
-    x_n += tl.load(other + 2 * H, mask=ok, other=0.0).to(tl.float32)
-    r = tl.sigmoid(x_r + tl.load(past, mask=ok, other=0.0).to(tl.float32))
-    z = tl.sigmoid(x_z + tl.load(past + H, mask=ok, other=0.0).to(tl.float32))
-    n = tanh(x_n + r * tl.load(past + 2 * H, mask=ok, other=0.0).to(tl.float32))
-    h = tl.load(before + row * before_stride + column, mask=ok, other=0.0).to(tl.float32)
-    tl.store(hidden + row * hidden_stride + column, (n + z * (h - n)).to(hidden.dtype.element_ty), mask=ok)
+    x_r = load(own, ok) + load(other, ok)
+    x_z = load(own + H, ok) + load(other + H, ok)
+    x_n = load(own + 2 * H, ok) + load(other + 2 * H, ok)
+    r = tl.sigmoid(x_r + load(past, ok))
+    z = tl.sigmoid(x_z + load(past + H, ok))
+    n = tanh(x_n + r * load(past + 2 * H, ok))
+    h = load(before + row * before_stride + column, ok)
+    store(hidden + row * hidden_stride + column, n + z * (h - n), ok)
     # In place, for the way back.
-    kind = reads.dtype.element_ty
-    tl.store(own, r.to(kind), mask=ok)
-    tl.store(own + H, z.to(kind), mask=ok)
-    tl.store(own + 2 * H, n.to(kind), mask=ok)
+    store(own, r, ok)
+    store(own + H, z, ok)
+    store(own + 2 * H, n, ok)
 
 
 @triton.jit
@@ -73,32 +68,27 @@ def _backward(
     H: tl.constexpr,
     BLOCK: tl.constexpr,
 ):
-    place = tl.program_id(0) * BLOCK + tl.arange(0, BLOCK)
-    ok = place < count
-    row = (place // H).to(tl.int64)
-    column = place % H
+    _, row, column, ok = places(count, H, BLOCK)
     own = reads + row * reads_stride + column
-    r = tl.load(own, mask=ok, other=0.0).to(tl.float32)
-    z = tl.load(own + H, mask=ok, other=0.0).to(tl.float32)
-    n = tl.load(own + 2 * H, mask=ok, other=0.0).to(tl.float32)
-    m = tl.load(memories + row * memories_stride + column + 2 * H, mask=ok, other=0.0).to(tl.float32)
-    h = tl.load(before + row * before_stride + column, mask=ok, other=0.0).to(tl.float32)
-    dh = tl.load(hidden_grad + row * hidden_stride + column, mask=ok, other=0.0).to(tl.float32)
+    r = load(own, ok)
+    z = load(own + H, ok)
+    n = load(own + 2 * H, ok)
+    m = load(memories + row * memories_stride + column + 2 * H, ok)
+    h = load(before + row * before_stride + column, ok)
+    dh = load(hidden_grad + row * hidden_stride + column, ok)
     dn = dh * (1 - z) * (1 - n * n)
     dz = dh * (h - n) * z * (1 - z)
     dr = dn * m * r * (1 - r)
     earlier = before_grad + row * before_grad_stride + column
-    total = tl.load(earlier, mask=ok, other=0.0).to(tl.float32) + dh * z
-    tl.store(earlier, total.to(before_grad.dtype.element_ty), mask=ok)
-    kind = reads_grad.dtype.element_ty
+    store(earlier, load(earlier, ok) + dh * z, ok)
     out = reads_grad + row * reads_grad_stride + column
-    tl.store(out, dr.to(kind), mask=ok)
-    tl.store(out + H, dz.to(kind), mask=ok)
-    tl.store(out + 2 * H, dn.to(kind), mask=ok)
+    store(out, dr, ok)
+    store(out + H, dz, ok)
+    store(out + 2 * H, dn, ok)
     out = memories_grad + row * memories_grad_stride + column
-    tl.store(out, dr.to(kind), mask=ok)
-    tl.store(out + H, dz.to(kind), mask=ok)
-    tl.store(out + 2 * H, (dn * r).to(kind), mask=ok)
+    store(out, dr, ok)
+    store(out + H, dz, ok)
+    store(out + 2 * H, dn * r, ok)
 
 
 def forward(

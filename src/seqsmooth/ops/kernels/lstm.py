@@ -9,7 +9,7 @@ import triton
 import triton.language as tl
 from torch import Tensor
 
-from seqsmooth.ops.kernels.pointwise import tanh
+from seqsmooth.ops.kernels.pointwise import load, places, store, tanh
 
 BLOCK = 256
 
@@ -31,36 +31,24 @@ def _forward(
     HAS_COPY: tl.constexpr,
     BLOCK: tl.constexpr,
 ):
-    place = tl.program_id(0) * BLOCK + tl.arange(0, BLOCK)
-    ok = place < count
-    row = (place // H).to(tl.int64)
-    column = place % H
+    place, row, column, ok = places(count, H, BLOCK)
     own = gates + row * gates_stride + column
     other = more + row * more_stride + column
-    i = tl.load(own, mask=ok, other=0.0).to(tl.float32) + tl.load(other, mask=ok, other=0.0).to(tl.float32)
-    f = tl.load(own + H, mask=ok, other=0.0).to(tl.float32) + tl.load(other + H, mask=ok, other=0.0).to(tl.float32)
-    g = tl.load(own + 2 * H, mask=ok, other=0.0).to(tl.float32) + tl.load(other + 2 * H, mask=ok, other=0.0).to(
-        tl.float32
-    )
-    o = tl.load(own + 3 * H, mask=ok, other=0.0).to(tl.float32) + tl.load(other + 3 * H, mask=ok, other=0.0).to(
-        tl.float32
-    )
-    i = tl.sigmoid(i)
-    f = tl.sigmoid(f)
-    g = tanh(g)
-    o = tl.sigmoid(o)
-    c = f * tl.load(cell_before + place, mask=ok, other=0.0) + i * g
-    h = (o * tanh(c)).to(hidden.dtype.element_ty)
-    tl.store(cell + place, c, mask=ok)
-    tl.store(hidden + row * hidden_stride + column, h, mask=ok)
+    i = tl.sigmoid(load(own, ok) + load(other, ok))
+    f = tl.sigmoid(load(own + H, ok) + load(other + H, ok))
+    g = tanh(load(own + 2 * H, ok) + load(other + 2 * H, ok))
+    o = tl.sigmoid(load(own + 3 * H, ok) + load(other + 3 * H, ok))
+    c = f * load(cell_before + place, ok) + i * g
+    h = o * tanh(c)
+    store(cell + place, c, ok)
+    store(hidden + row * hidden_stride + column, h, ok)
     if HAS_COPY:
-        tl.store(copy + row * copy_stride + column, h, mask=ok)
+        store(copy + row * copy_stride + column, h, ok)
     # In place, for the way back.
-    kind = gates.dtype.element_ty
-    tl.store(own, i.to(kind), mask=ok)
-    tl.store(own + H, f.to(kind), mask=ok)
-    tl.store(own + 2 * H, g.to(kind), mask=ok)
-    tl.store(own + 3 * H, o.to(kind), mask=ok)
+    store(own, i, ok)
+    store(own + H, f, ok)
+    store(own + 2 * H, g, ok)
+    store(own + 3 * H, o, ok)
 
 
 @triton.jit
@@ -81,28 +69,24 @@ def _backward(
     HAS_COPY: tl.constexpr,
     BLOCK: tl.constexpr,
 ):
-    place = tl.program_id(0) * BLOCK + tl.arange(0, BLOCK)
-    ok = place < count
-    row = (place // H).to(tl.int64)
-    column = place % H
+    place, row, column, ok = places(count, H, BLOCK)
     own = gates + row * gates_stride + column
-    i = tl.load(own, mask=ok, other=0.0).to(tl.float32)
-    f = tl.load(own + H, mask=ok, other=0.0).to(tl.float32)
-    g = tl.load(own + 2 * H, mask=ok, other=0.0).to(tl.float32)
-    o = tl.load(own + 3 * H, mask=ok, other=0.0).to(tl.float32)
-    dh = tl.load(hidden_grad + row * hidden_stride + column, mask=ok, other=0.0).to(tl.float32)
+    i = load(own, ok)
+    f = load(own + H, ok)
+    g = load(own + 2 * H, ok)
+    o = load(own + 3 * H, ok)
+    dh = load(hidden_grad + row * hidden_stride + column, ok)
     if HAS_COPY:
-        dh += tl.load(copy_grad + row * copy_stride + column, mask=ok, other=0.0).to(tl.float32)
-    bent = tanh(tl.load(cell + place, mask=ok, other=0.0))
-    dc = tl.load(cell_grad + place, mask=ok, other=0.0) + dh * o * (1 - bent * bent)
-    before = tl.load(cell_before + place, mask=ok, other=0.0)
-    tl.store(cell_grad + place, dc * f, mask=ok)
+        dh += load(copy_grad + row * copy_stride + column, ok)
+    bent = tanh(load(cell + place, ok))
+    dc = load(cell_grad + place, ok) + dh * o * (1 - bent * bent)
+    before = load(cell_before + place, ok)
+    store(cell_grad + place, dc * f, ok)
     out = gates_grad + row * grad_stride + column
-    kind = gates_grad.dtype.element_ty
-    tl.store(out, (dc * g * i * (1 - i)).to(kind), mask=ok)
-    tl.store(out + H, (dc * before * f * (1 - f)).to(kind), mask=ok)
-    tl.store(out + 2 * H, (dc * i * (1 - g * g)).to(kind), mask=ok)
-    tl.store(out + 3 * H, (dh * bent * o * (1 - o)).to(kind), mask=ok)
+    store(out, dc * g * i * (1 - i), ok)
+    store(out + H, dc * before * f * (1 - f), ok)
+    store(out + 2 * H, dc * i * (1 - g * g), ok)
+    store(out + 3 * H, dh * bent * o * (1 - o), ok)
 
 
 def forward(

@@ -1,4 +1,4 @@
-"""Launches of the loss kernels, and their place in autograd: the gradient is ready when the loss is."""
+"""Launches of the loss kernels: which targets they serve, and what they are given."""
 
 from __future__ import annotations
 
@@ -8,8 +8,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from seqsmooth.ops import checks
-from seqsmooth.ops.cross_entropy import Job, plain_losses
+from seqsmooth.ops.cross_entropy import Job
 from seqsmooth.ops.kernels import rows as row_kernels
 from seqsmooth.ops.kernels import similarity as similarity_kernels
 from seqsmooth.ops.kernels.sizes import blocks, power_of_2
@@ -31,8 +30,6 @@ TILES = {"ROWS": 128, "TOKENS": BLOCK, "num_warps": 8, "num_stages": 3}
 """How rows of logits and tokens are tiled where a law is made on the fly."""
 WIDEST_HELD = 512
 """Dimensions of embeddings that fit on the chip for all rows of a tile."""
-CHUNK_BYTES = 2**30
-"""Logits of the head in memory at once, by default."""
 FOLDED = (torch.float32, torch.bfloat16)
 """Types in which a gradient divided by the number of items beforehand loses nothing; fp16 would underflow."""
 
@@ -79,189 +76,7 @@ def _learned(target: SoftTarget) -> bool:
     )
 
 
-def row_losses(
-    logits: Tensor,  # (N, V)
-    job: Job,
-) -> tuple[Tensor, Tensor]:
-    """Smoothed loss and NLL: two numbers if the job is reduced, or else two of shape (N,)."""
-    smoothed, nll = _RowLosses.apply(logits, job)
-    return smoothed, nll
-
-
-def head_losses(
-    hidden: Tensor,  # (N, D)
-    weight: Tensor,  # (V, D)
-    bias: Tensor | None,  # (V,)
-    job: Job,
-    chunk: int | None,
-) -> tuple[Tensor, Tensor]:
-    """Smoothed loss and NLL of a reduced job, from hidden states, with at most `chunk` rows of logits in memory."""
-    smoothed, nll = _HeadLosses.apply(hidden, weight, bias, job, chunk)
-    return smoothed, nll
-
-
-class _RowLosses(torch.autograd.Function):
-    @staticmethod
-    def forward(ctx: Any, logits: Tensor, job: Job) -> tuple[Tensor, Tensor]:
-        ctx.job = job
-        logits = logits if logits.stride(-1) == 1 else logits.contiguous()
-        wanted = ctx.needs_input_grad[0]
-        ctx.overwritten = wanted and job.inplace and job.reduced
-        if ctx.overwritten:
-            ctx.gradient = logits.detach()
-            torch.autograd.graph.increment_version(logits)  # whoever saved the logits for a backward pass is told
-        else:
-            ctx.gradient = torch.empty_like(logits, memory_format=torch.contiguous_format) if wanted else None
-        ctx.save_for_backward(logits if wanted and not ctx.overwritten else None)
-        by_row = _room(logits)
-        _launch(logits, ctx.gradient, None, job, by_row)
-        results = _summed(by_row, job) if job.reduced else by_row
-        ctx.mark_non_differentiable(results[1])
-        return results
-
-    @staticmethod
-    def backward(ctx: Any, upstream: Tensor, _: Tensor) -> tuple[Tensor | None, ...]:
-        job: Job = ctx.job
-        gradient, ctx.gradient = ctx.gradient, None  # given away: a second pass through the graph makes its own
-        if ctx.overwritten:
-            once = gradient is not None and not torch.is_grad_enabled()
-            checks.must(once, "inplace", "False for a second backward pass, since the logits are gone", True)
-            _rescale((gradient,), upstream, job)
-            return gradient, None
-        (logits,) = ctx.saved_tensors
-        if torch.is_grad_enabled():
-            (again,) = torch.autograd.grad(plain_losses(logits, job)[0], logits, upstream, create_graph=True)
-            return again, None
-        if gradient is None:
-            gradient = torch.empty_like(logits, memory_format=torch.contiguous_format)
-            _launch(logits, gradient, None, job, _room(logits))
-        _launch(logits, gradient, None, job, _room(logits), upstream)
-        return gradient, None
-
-
-class _HeadLosses(torch.autograd.Function):
-    @staticmethod
-    def forward(
-        ctx: Any, hidden: Tensor, weight: Tensor, bias: Tensor | None, job: Job, chunk: int | None
-    ) -> tuple[Tensor, Tensor]:
-        ctx.job, ctx.chunk = job, chunk
-        ctx.wanted = tuple(ctx.needs_input_grad[:3])
-        ctx.save_for_backward(hidden, weight, bias)
-        results, ctx.gradients = _chunked(hidden, weight, bias, job, chunk, ctx.wanted)
-        ctx.mark_non_differentiable(results[1])
-        return results
-
-    @staticmethod
-    def backward(ctx: Any, upstream: Tensor, _: Tensor) -> tuple[Tensor | None, ...]:
-        job: Job = ctx.job
-        if ctx.gradients is not None and not torch.is_grad_enabled():
-            made, ctx.gradients = ctx.gradients, None  # given away: a second pass through the graph makes its own
-            _rescale(made, upstream, job)
-            return (*made, None, None)
-        hidden, weight, bias = ctx.saved_tensors
-        if torch.is_grad_enabled():
-            given = [value for value, wanted in zip((hidden, weight, bias), ctx.wanted, strict=True) if wanted]
-            total = plain_losses(torch.nn.functional.linear(hidden, weight, bias), job)[0]
-            slopes = iter(torch.autograd.grad(total, given, upstream, create_graph=True))
-            return (*(next(slopes) if wanted else None for wanted in ctx.wanted), None, None)
-        made = _chunked(hidden, weight, bias, job, ctx.chunk, ctx.wanted)[1]
-        _rescale(made, upstream, job)
-        return (*made, None, None)
-
-
-def _chunked(
-    hidden: Tensor,
-    weight: Tensor,
-    bias: Tensor | None,
-    job: Job,
-    chunk: int | None,
-    wanted: tuple[bool, ...],
-) -> tuple[tuple[Tensor, Tensor], tuple[Tensor | None, ...]]:
-    """The losses, and the gradients that are wanted, chunk by chunk through one buffer of logits."""
-    (count, _), vocab_size = hidden.shape, weight.shape[0]
-    width = padded(vocab_size)
-    most = chunk or max(1, CHUNK_BYTES // (width * hidden.element_size()))
-    chunks = max(1, blocks(count, most))
-    most = blocks(count, chunks)
-    buffer = hidden.new_empty(most, width)
-    # Partial sums in half precision are as good as one for two chunks, and no more.
-    wide = chunks > 2 and hidden.dtype != torch.float32
-    for_hidden = torch.empty_like(hidden) if wanted[0] else None
-    for_weight: Tensor | None = None
-    for_bias: Tensor | None = None
-    losses = _room(hidden)
-    for number in range(chunks):
-        part = None if chunks == 1 else slice(number * most, min((number + 1) * most, count))
-        states = hidden if part is None else hidden[part]
-        logits = buffer.as_strided((states.shape[0], vocab_size), (width, 1))
-        torch.mm(states, weight.T, out=logits)
-        job.wait()  # only now, so that targets may still be in the making while the first logits are
-        into = logits if any(wanted) else None
-        if part is None:
-            marks = _launch(logits, into, bias, job, losses)
-        else:
-            marks = _launch(logits, into, bias, job[part], (losses[0][part], losses[1][part]))
-        if for_hidden is not None:
-            torch.mm(logits, weight, out=for_hidden if part is None else for_hidden[part])
-        if wanted[1]:
-            states = _emptied(states, marks)
-            if for_weight is None:
-                for_weight = torch.mm(logits.T, states)
-                for_weight = for_weight.float() if wide else for_weight
-            elif wide:
-                for_weight += torch.mm(logits.T, states)
-            else:
-                for_weight.addmm_(logits.T, states)
-        if wanted[2]:
-            sums = logits.sum(0, dtype=torch.float32)
-            for_bias = sums if for_bias is None else for_bias.add_(sums)
-    gradients = (
-        for_hidden,
-        None if for_weight is None else for_weight.to(weight.dtype),
-        None if for_bias is None or bias is None else for_bias.to(bias.dtype),
-    )
-    return _summed(losses, job), gradients
-
-
-def _room(like: Tensor) -> tuple[Tensor, Tensor]:
-    """Where the losses of rows go."""
-    smoothed = torch.empty(like.shape[0], dtype=torch.float32, device=like.device)
-    return smoothed, torch.empty_like(smoothed)
-
-
-def _emptied(states: Tensor, state: Tensor) -> Tensor:
-    """Hidden states with those of ignored rows overwritten, for 0 times NaN is not 0."""
-    states = states.contiguous()
-    clean = torch.empty_like(states)
-    if states.numel():
-        row_kernels.emptied[(states.shape[0],)](states, clean, state, states.shape[1], 2048, num_warps=4)
-    return clean
-
-
-def _summed(losses: tuple[Tensor, Tensor], job: Job) -> tuple[Tensor, Tensor]:
-    smoothed, nll = losses
-    total, total_nll = smoothed.new_empty(()), smoothed.new_empty(())
-    row_kernels.summed[(1,)](
-        smoothed, nll, smoothed.shape[0], job.items, job.factor, total, total_nll, job.items is not None, 4096,
-        num_warps=8,
-    )  # fmt: skip
-    return total, total_nll
-
-
-def _rescale(gradients: tuple[Tensor | None, ...], upstream: Tensor, job: Job) -> None:
-    """Multiply gradients of a head by what came from above, in place and in one launch."""
-    made = [gradient for gradient in gradients if gradient is not None]
-    sizes = [gradient.numel() for gradient in made]
-    if not any(sizes):
-        return
-    first, second, third = (*made, None, None)[:3]
-    row_kernels.rescaled[(min(528, blocks(max(sizes), 4096)),)](
-        first, second, third, *(*sizes, 0, 0)[:3], upstream, job.items, job.factor,
-        COUNTED=job.items is not None, FOLD=made[0].dtype in FOLDED, NUMBER=len(made), BLOCK=4096, num_warps=8,
-    )  # fmt: skip
-
-
-def _launch(
+def launch(
     logits: Tensor,
     gradient: Tensor | None,
     bias: Tensor | None,

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 import pytest
 import torch
 from torch import Tensor
 from torch.nn import functional as F
 
-from seqsmooth.models import Luong, RNNsearch
+from seqsmooth.models import Luong, Model, RNNsearch
 
 V, S, T = 7, 4, 3
 SOURCE = torch.tensor([[3, 1, 4, 2], [5, 2, 0, 0]])
@@ -50,9 +52,18 @@ def test_luong_one_sentence_at_a_time(feeding: str) -> None:
             torch.testing.assert_close(hidden[item, step], attended[0], rtol=1e-10, atol=1e-10)
 
 
-def test_luong_gradients() -> None:
+@pytest.mark.parametrize(
+    "make",
+    [
+        lambda: Luong(6, V, 2, 1),
+        lambda: Luong(6, V, 2, 1, feeding="input", encoder_layers=2),
+        lambda: RNNsearch(6, V, 2, 1, 2, layers=2, deep_output=True, input_feeding=True),
+        lambda: RNNsearch(6, V, 2, 1, 2, cell="gru", layers=2, encoder_layers=2),
+    ],
+)
+def test_gradients(make: Callable[[], Model]) -> None:
     torch.manual_seed(0)
-    model = Luong(6, V, 2, 1).double().eval()
+    model = make().double().eval()
     names = [name for name, _ in model.named_parameters() if not name.startswith(("head", "source"))]
 
     def run(*values: Tensor) -> Tensor:

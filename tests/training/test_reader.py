@@ -1,0 +1,138 @@
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+from hypothesis import given
+from hypothesis import strategies as st
+
+from seqsmooth.training.config import Config, Rewarded, plain
+from seqsmooth.training.reader import differences, merge, parse_config, read_config, text_of
+
+BASE: dict[str, Any] = {
+    "data": {"folder": "data/x"},
+    "model": {"kind": "show_tell", "units": 32},
+    "objective": {
+        "sequence": {
+            "kind": "rewarded",
+            "reward": {"kind": "cider"},
+            "proposal": {"kind": "hamming", "tau": 0.3, "pool": "refs"},
+            "tau": 0.5,
+            "samples": 5,
+        }
+    },
+    "schedule": {"kind": "step", "factor": 0.6},
+}
+
+
+def write(folder: Path, name: str, values: dict[str, Any]) -> Path:
+    path = folder / name
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_text(yaml.safe_dump(values), encoding="utf-8")
+    return path
+
+
+def test_a_file_extends_others_and_the_command_line_has_the_last_word(tmp_path: Path) -> None:
+    write(tmp_path, "base.yaml", BASE | {"trainer": {"max_epochs": 7, "bundle": 3}})
+    write(tmp_path, "middle.yaml", {"extends": "base.yaml", "trainer": {"max_epochs": 8}, "seed": 2})
+    path = write(tmp_path, "configs/rows/top.yaml", {"extends": "../../middle.yaml", "optimizer": {"lr": "5e-4"}})
+    config = read_config(path, [("trainer.bundle", "4"), ("objective.sequence.reward.clip", "1.0")])
+    assert (config.trainer.max_epochs, config.trainer.bundle, config.seed) == (8, 4, 2)
+    assert config.optimizer.lr == 5e-4
+    assert config.name == "rows/top"
+    assert isinstance(config.objective.sequence, Rewarded)
+    assert config.objective.sequence.reward.clip == 1.0
+    assert config.objective.sequence.proposal.pool == "refs"
+    assert config.model.units == 32
+    assert config.model.embedding_size == 512  # the model's own default
+
+
+def test_another_kind_leaves_nothing_of_the_old_one(tmp_path: Path) -> None:
+    path = write(tmp_path, "base.yaml", BASE)
+    config = read_config(path, [("objective.sequence", "{kind: hamming, tau: 0.2}"), ("schedule.kind", "constant")])
+    assert plain(config.objective.sequence)["tau"] == 0.2
+    assert plain(config.schedule) == {"kind": "constant", "warmup": 0}
+
+
+@pytest.mark.parametrize(
+    ("key", "value", "message"),
+    [
+        ("trainer.max_epoch", "1", "no key `trainer.max_epoch` in a config; the nearest is `trainer.max_epochs`."),
+        ("model.unit", "1", "no key `model.unit` in a config; the nearest is `model.units`."),
+        ("objectve", "{}", "no key `objectve` in a config; the nearest is `objective`."),
+        ("trainer.max_epochs", "ten", "`trainer.max_epochs` must be a whole number, but is 'ten' instead."),
+        ("trainer.max_epochs", "1.5", "`trainer.max_epochs` must be a whole number, but is 1.5 instead."),
+        ("trainer.max_epochs", "true", "`trainer.max_epochs` must be a whole number, but is True instead."),
+        ("optimizer.lr", "fast", "`optimizer.lr` must be a number, but is 'fast' instead."),
+        ("optimizer.betas", "[0.9]", "`optimizer.betas` must be a list of 2, but is one of 1 instead."),
+        ("optimizer.betas", "0.9", "`optimizer.betas` must be a list, but is 0.9 instead."),
+        ("objective.lazy", "1", "`objective.lazy` must be true or false, but is 1 instead."),
+        ("trainer.precision", "fp8", "`trainer.precision` must be one of 'fp32', 'bf16', but is 'fp8' instead."),
+        ("trainer.loggers", "[excel]", "`trainer.loggers[0]` must be one of"),
+        ("data", "here", "`data` must be a section of keys and values, but is 'here' instead."),
+        ("data.folder", "3", "`data.folder` must be text, but is 3 instead."),
+        ("model.kind", "gpt", "`model.kind` must be one of `show_tell`"),
+        ("model", "{units: 3, kind: null}", "`model.kind` must be one of"),
+        ("schedule", "{kind: inverse_root}", "`schedule.warmup` must be given in a config, but is not."),
+        ("objective.sequence.proposal.pool", "images", "`objective.sequence.proposal.pool` must be one of"),
+        ("seed", "[", "the value of --seed must be YAML, but is not at line 1"),
+    ],
+)
+def test_mistakes(tmp_path: Path, key: str, value: str, message: str) -> None:
+    path = write(tmp_path, "base.yaml", BASE)
+    with pytest.raises(ValueError) as caught:  # noqa: PT011 - the message is looked at below
+        read_config(path, [(key, value)])
+    assert message in str(caught.value)
+
+
+def test_files_that_are_none(tmp_path: Path) -> None:
+    write(tmp_path, "one.yaml", {"extends": "other.yaml"})
+    write(tmp_path, "other.yaml", {"extends": "one.yaml"})
+    write(tmp_path, "orphan.yaml", {"extends": "nobody.yaml"})
+    (tmp_path / "broken.yaml").write_text("data: {folder: x\nmodel: y: z", encoding="utf-8")
+    (tmp_path / "list.yaml").write_text("- 1\n", encoding="utf-8")
+    (tmp_path / "latin.yaml").write_bytes("name: Schlüssel".encode("latin-1"))
+    for name, message in (
+        ("one", "`extends` must be a file that does not extend this one again"),
+        ("orphan", "`extends` must be a file that is there"),
+        ("broken", r"must be YAML, but is not at line \d"),
+        ("list", "must be a YAML file of keys and values, but is \\[1\\] instead"),
+        ("latin", "must be text in UTF-8, but is not at byte 10"),
+        ("nothing", "`config` must be a file that is there"),
+    ):
+        with pytest.raises(ValueError, match=message):
+            read_config(tmp_path / f"{name}.yaml")
+
+
+def test_what_is_printed_is_read_again() -> None:
+    config = parse_config(BASE)
+    again = parse_config(yaml.safe_load(text_of(config)))
+    assert isinstance(again, Config)
+    assert again == config
+
+
+leaves = st.one_of(st.integers(), st.text(max_size=3), st.none())
+mappings = st.recursive(
+    st.dictionaries(st.sampled_from("abc"), leaves, max_size=3),
+    lambda inner: st.dictionaries(st.sampled_from("abc"), st.one_of(leaves, inner), max_size=3),
+    max_leaves=8,
+)
+
+
+@given(mappings, mappings, mappings)
+def test_merging(one: dict[str, Any], two: dict[str, Any], three: dict[str, Any]) -> None:
+    assert merge(one, {}) == one
+    assert merge({}, one) == one
+    assert merge(one, one) == one
+    assert merge(merge(one, two), two) == merge(one, two)
+    assert set(merge(one, two)) == set(one) | set(two)
+    assert not differences(merge(one, three), merge(one, three))
+
+
+def test_differences_are_named_by_their_dotted_keys() -> None:
+    one, other = plain(parse_config(BASE)), plain(parse_config(BASE | {"seed": 3, "trainer": {"bundle": 2}}))
+    assert differences(one, one) == []
+    assert differences(one, other) == ["seed", "trainer.bundle"]
+    assert differences({"a": {"b": 1}}, {"a": {"c": 1}}) == ["a.b", "a.c"]
