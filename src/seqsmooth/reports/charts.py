@@ -10,8 +10,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from html import escape
 
-WIDTH, HEIGHT = 460, 300
-LEFT, RIGHT, TOP, BOTTOM = 52, 14, 14, 44
+WIDTH, HEIGHT = 380, 260
+LEFT, RIGHT, TOP, BOTTOM = 50, 14, 10, 42
 COLOURS = 8
 DASHES = ("", "6 3", "2 3")
 
@@ -118,7 +118,7 @@ class Interval:
 
 def forest(title: str, across: str, intervals: Sequence[Interval], *, alone: bool = False) -> str:
     """Differences as points with their intervals, one below the other, around a line at 0."""
-    left, step = 150, 30
+    left, step = 138, 28
     height = TOP + step * len(intervals) + BOTTOM
     marks = ticks(min(0.0, *(made.low for made in intervals)), max(0.0, *(made.high for made in intervals)))
     low, high = marks[0], marks[-1]

@@ -37,10 +37,10 @@ def draw_charts(rows: Sequence[Row], seen: Mapping[str, Sequence[Behaviour]], ta
         ),
         Chart(
             "training-nll",
-            "NLL in training",
-            "epoch",
+            "NLL in training, by step",
+            "step",
             "nats a token",
-            _logged(rows, "train", "nll"),
+            _logged(rows, "train", "nll", by="step"),
             note="Unsmoothed, with dropout. A smoothed loss does not go after it alone.",
         ),
         Chart(
@@ -67,22 +67,22 @@ def draw_charts(rows: Sequence[Row], seen: Mapping[str, Sequence[Behaviour]], ta
     return [chart for chart in charts if any(line.points for line in chart.series if line.number is not None)]
 
 
-def _logged(rows: Sequence[Row], split: str, name: str) -> list[Series]:
+def _logged(rows: Sequence[Row], split: str, name: str, by: str = "epoch") -> list[Series]:
     lines = []
     for number, row in enumerate(rows):
-        runs = [_epochs(run.log, split, name) for run in row.runs]
+        runs = [_column(run.log, split, name, by) for run in row.runs]
         shared = sorted(set.intersection(*(set(held) for held in runs)))
-        lines.append(_meaned(row.label, number, [[(epoch, held[epoch]) for epoch in shared] for held in runs]))
+        lines.append(_meaned(row.label, number, [[(place, held[place]) for place in shared] for held in runs]))
     return lines
 
 
-def _epochs(log: Sequence[Mapping[str, Any]], split: str, name: str) -> dict[float, float]:
-    """The mean of a column over the rows of each epoch."""
+def _column(log: Sequence[Mapping[str, Any]], split: str, name: str, by: str) -> dict[float, float]:
+    """The mean of a column over the rows of each epoch or step."""
     found: dict[float, list[float]] = {}
     for row in log:
         if row["split"] == split and isinstance(row.get(name), (int, float)):
-            found.setdefault(float(row["epoch"]), []).append(float(row[name]))
-    return {epoch: mean(values) for epoch, values in found.items()}
+            found.setdefault(float(row[by]), []).append(float(row[name]))
+    return {place: mean(values) for place, values in found.items()}
 
 
 def _lengths(rows: Sequence[Row], seen: Mapping[str, Sequence[Behaviour]]) -> list[Series]:

@@ -35,7 +35,6 @@ class Page:
         lead: below it, a sentence or two; HTML.
         facts: short names and values.
         sections: one for each table.
-        drawn: whether the pictures are small ones of the demo, whose pixels should stay sharp.
         seed: the examples are drawn with it.
         commands: how to make it again.
     """
@@ -44,7 +43,6 @@ class Page:
     lead: str
     facts: Mapping[str, str]
     sections: Sequence[Section]
-    drawn: bool
     seed: int
     commands: Sequence[str]
 
@@ -72,8 +70,7 @@ def document(title: str, body: str) -> str:
 
 def _section(section: Section, page: Page) -> str:
     table = section.table
-    heading = f"<h2>{escape(table.title or 'Scores')}</h2>"
-    parts = [heading, _table(section), _differences(section)]
+    parts = [f"<h2>{escape(table.title or 'Scores')}</h2>", _table(section), _differences(section)]
     parts += ["<h2>How they behave</h2>", _behaviour(section)]
     parts += ["<h2>Curves</h2>", _legend(section.rows), '<div class="charts">']
     for chart in section.charts:
@@ -84,7 +81,7 @@ def _section(section: Section, page: Page) -> str:
         what = f"{len(section.examples)} items drawn at random (seed {page.seed}), none chosen by hand."
         more = "Underlined: a word that none of the references has. Right: the score of the item alone."
         parts.append(f'<h2>Side by side</h2><p class="soft">{what} {more}</p><div class="examples">')
-        parts += [_example(example, section.rows, drawn=page.drawn) for example in section.examples]
+        parts += [_example(example, section.rows) for example in section.examples]
         parts.append("</div>")
     parts.append(_signatures(section))
     return "".join(parts)
@@ -96,7 +93,9 @@ def _table(section: Section) -> str:
     head = ["Loss", "Reward", "V<sub>sub</sub>", *map(escape, table.headings), *(["seeds"] if seeds else [])]
     lines = ["<tr>" + "".join(f"<th{_left(n)}>{name}</th>" for n, name in enumerate(head)) + "</tr>"]
     for number, (label, loss, cells) in enumerate(table.rows):
-        told = [_chip(number) + escape(loss.loss), escape(loss.reward), _pool(loss.pool), *map(_cell, cells)]
+        # On a phone the label stands for the first three columns.
+        name = f'<span class="wide">{escape(loss.loss)}</span><span class="narrow">{escape(label)}</span>'
+        told = [_chip(number) + name, escape(loss.reward), _pool(loss.pool), *map(_cell, cells)]
         told += [str(len(table.seeds[label]))] if seeds else []
         tds = "".join(f"<td{_left(n)}>{text}</td>" for n, text in enumerate(told))
         lines.append(f'<tr data-row="{number}" title="{escape(label, quote=True)}">{tds}</tr>')
@@ -149,10 +148,9 @@ def _behaviour(section: Section) -> str:
     return f'<div class="card scroll"><table>{"".join(lines)}</table></div><p class="soft small">{note}</p>'
 
 
-def _example(example: Example, rows: Sequence[Row], *, drawn: bool) -> str:
+def _example(example: Example, rows: Sequence[Row]) -> str:
     known = {word for text in example.references for word in text.split()}
-    kind = ' class="drawn"' if drawn else ""
-    picture = f'<img{kind} src="{example.picture}" alt="item {escape(example.name)}" loading="lazy">'
+    picture = f'<img src="{example.picture}" alt="item {escape(example.name)}">'
     items = []
     for number, (row, (text, score)) in enumerate(zip(rows, example.written, strict=True)):
         words = " ".join(
@@ -214,7 +212,7 @@ def _pool(pool: str) -> str:
 
 
 def _left(place: int) -> str:
-    return ' class="left"' if place < 3 else ""
+    return ' class="left wide"' if place in (1, 2) else ""
 
 
 def _short(label: str, most: int = 22) -> str:

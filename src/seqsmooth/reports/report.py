@@ -6,6 +6,7 @@ import json
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
+from statistics import mean
 from typing import Any
 
 from seqsmooth.ops import checks
@@ -34,7 +35,6 @@ class Wish:
         metrics: columns; those of the task that all runs have by default.
         examples: how many items are shown.
         pictures: a folder of the images, named by their ids.
-        drawn: whether these are small and should stay sharp.
         resamples: of the bootstrap.
         seed: the bootstrap and the choice of examples follow from it.
         device: where the models are observed.
@@ -50,7 +50,6 @@ class Wish:
     metrics: Sequence[str] | None = None
     examples: int = 12
     pictures: Path | None = None
-    drawn: bool = False
     resamples: int = 1000
     seed: int = 0
     device: str = "cpu"
@@ -74,7 +73,7 @@ def write_report(wish: Wish, progress: Progress = lambda told: None) -> list[Tab
     sections = [_section([row for row in rows if row.table == name], name, wish, progress) for name in tables]
     first = rows[0].runs[0]
     facts = _facts(rows, wish)
-    page = Page(wish.title, wish.lead or _lead(rows, wish), facts, sections, wish.drawn, wish.seed, wish.commands)
+    page = Page(wish.title, wish.lead or _lead(rows, wish), facts, sections, wish.seed, wish.commands)
     made = [section.table for section in sections]
     progress("writing")
     _write(wish.out, page, made, {"data": first.manifest["data"], "split": wish.split})
@@ -99,8 +98,9 @@ def _section(rows: list[Row], title: str, wish: Wish, progress: Progress) -> Sec
             seen.setdefault(row.label, []).append(behaviour(run, wish.split, wish.device))
     more = {
         label: {
-            "NLL": f"{sum(one.nll for one in several) / len(several):.3f}",
-            "rare words": f"{100 * sum(one.rare.found for one in several) / sum(one.rare.of for one in several):.1f}",
+            "NLL": f"{mean(one.nll for one in several):.3f}",
+            "calibration": f"{100 * mean(one.calibration_error for one in several):.1f} %",
+            "words": f"{mean(one.words for one in several):.0f}",
         }
         for label, several in seen.items()
     }

@@ -26,6 +26,18 @@ SHOWN = {
 """The columns of a table by the task, where the runs have them."""
 
 
+ORDER = (
+    "MLE",
+    "MLE + gamma H",
+    "Label smoothing",
+    "Label smoothing + gamma H",
+    "Tok",
+    "Tok + gamma H",
+    "Seq",
+    "Tok-Seq",
+)
+
+
 @dataclass(frozen=True, eq=False)
 class Row:
     """The runs of one loss, by seed.
@@ -80,7 +92,7 @@ class Row:
 
 
 def gather(folders: Sequence[Path], split: str) -> list[Row]:
-    """Open runs, score what is not scored yet, and put them into rows, in the order of the folders."""
+    """Open runs, score what is not scored yet, and put them into rows, in the order of the paper's tables."""
     checks.must(len(folders) > 0, "runs", "one or more", "none")
     groups: dict[tuple[str, str], list[Run]] = {}
     judges: dict[str, Judge] = {}
@@ -100,7 +112,12 @@ def gather(folders: Sequence[Path], split: str) -> list[Row]:
                 raise ValueError(f"The runs of a row differ in their seeds, but {told}.")
         scores = tuple(_scores(run, split, judges) for run in ordered)
         rows.append(Row(label, table, name_loss(ordered[0].manifest["config"]["objective"]), tuple(ordered), scores))
-    return rows
+    return sorted(rows, key=lambda row: _place(row.loss))  # of one kind, in the order given
+
+
+def _place(loss: LossName) -> int:
+    kind = loss.loss.split(",")[0]
+    return ORDER.index(kind) if kind in ORDER else len(ORDER)
 
 
 def shared_metrics(rows: Iterable[Row], wanted: Sequence[str] | None = None) -> tuple[str, ...]:

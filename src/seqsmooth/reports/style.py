@@ -35,15 +35,16 @@ td .sd{color:var(--soft);font-size:.84em}td .up{color:#15803d}td .down{color:#b9
 .charts{display:grid;grid-template-columns:repeat(auto-fit,minmax(min(100%,330px),1fr));gap:16px}
 .charts p{margin:.3em 0 0}
 svg.chart{width:100%;height:auto;display:block}
-svg.chart{--ink:inherit}
 .legend{display:flex;flex-wrap:wrap;gap:6px 18px;margin:0 0 12px;padding:8px 0;list-style:none;font-size:.9rem;
 position:sticky;top:0;background:var(--paper);z-index:2}
 .legend li{cursor:default}
 [data-row]{transition:opacity .12s}
-.examples{display:grid;grid-template-columns:repeat(auto-fill,minmax(min(100%,340px),1fr));gap:16px}
-.example{padding:0;overflow:hidden;display:flex;flex-direction:column}
-.example img{width:100%;aspect-ratio:3/2;object-fit:cover;image-rendering:auto;display:block;background:var(--line)}
-.example img.drawn{aspect-ratio:1;image-rendering:pixelated}
+.examples{display:grid;grid-template-columns:repeat(auto-fill,minmax(min(100%,480px),1fr));gap:16px}
+.example{padding:0;overflow:hidden;display:flex}
+.example img{width:190px;flex:none;align-self:flex-start;aspect-ratio:1;object-fit:cover;display:block;
+border-bottom-right-radius:14px;background:var(--line)}
+.example .body{flex:1;min-width:0}
+@media (max-width:520px){.example{flex-direction:column}.example img{width:100%;border-radius:0}}
 .example .body{padding:12px 16px 14px}
 .example ol{list-style:none;margin:0;padding:0}
 .example li{padding:5px 0;border-bottom:1px solid var(--line);font-size:.93rem;line-height:1.4}
@@ -52,11 +53,14 @@ position:sticky;top:0;background:var(--paper);z-index:2}
 .example .odd{text-decoration:underline dotted var(--c4);text-underline-offset:3px}
 details{margin-top:8px}summary{cursor:pointer;color:var(--soft);font-size:.84rem}
 details ul{margin:.4em 0 0;padding-left:1.1em;font-size:.88rem}
+sub{line-height:0}.narrow{display:none}
+@media (max-width:640px){.wide{display:none}.narrow{display:inline}th,td{padding:7px 7px}main{padding:22px 14px 48px}
+td:first-child{white-space:normal}}
 code{font:.84em ui-monospace,Menlo,Consolas,monospace;overflow-wrap:anywhere}
 pre{overflow-x:auto;background:var(--card);border:1px solid var(--line);border-radius:10px;padding:12px 14px;margin:0}
 .split{display:grid;grid-template-columns:repeat(auto-fit,minmax(min(100%,400px),1fr));gap:16px;align-items:start}
 """
-).replace("svg.chart{--ink:inherit}\n", "")
+)
 
 # Pointing at a row of anything fades the other rows everywhere.
 SCRIPT = """

@@ -12,7 +12,8 @@ from seqsmooth.data.corpus import Corpus, open_corpus
 from seqsmooth.data.features import FeatureStore
 from seqsmooth.data.scenes.corpus import draw_again, make_scenes
 from seqsmooth.data.scenes.png import png
-from seqsmooth.data.writing import Side, write_captions
+from seqsmooth.data.sides import Side
+from seqsmooth.data.writing import write_captions
 from seqsmooth.ops import checks
 from seqsmooth.ops.files import written_whole
 from seqsmooth.text import GloVe, WordVectors
