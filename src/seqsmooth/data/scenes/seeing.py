@@ -89,10 +89,9 @@ def components(
     """
     seen = features[:known]
     standard = (features - seen.mean(0)) / seen.std(0, unbiased=False).clamp_min(1e-4)
-    spreads, directions = torch.linalg.eigh(standard[:known].T @ standard[:known] / known)
-    spreads, directions = spreads.flip(0), directions.flip(1)
-    kept = min(size, int((spreads > 1e-6 * spreads[0]).sum()))
-    found = standard @ directions[:, :kept] / spreads[:kept] ** 0.25
+    _, spreads, directions = torch.linalg.svd(standard[:known], full_matrices=False)
+    kept = min(size, int((spreads > 1e-3 * spreads[0]).sum()))
+    found = standard @ directions[:kept].T / spreads[:kept].sqrt()
     scaled: Tensor = found / found[:known].std(unbiased=False)
     return scaled.contiguous()
 
