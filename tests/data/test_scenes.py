@@ -2,6 +2,7 @@ from __future__ import annotations
 
 import io
 from collections import Counter
+from itertools import pairwise
 
 import numpy as np
 import pytest
@@ -127,7 +128,7 @@ def test_habits_show() -> None:
 def test_an_article_fits_what_follows() -> None:
     for seed in range(300):
         words = describe(invent(random(seed)), PEOPLE[4], random(seed)).split()
-        for one, following in zip(words, words[1:], strict=False):
+        for one, following in pairwise(words):
             assert one not in ("a", "an") or (one == "an") == (following[0] in "aeiou"), words
 
 

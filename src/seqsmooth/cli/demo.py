@@ -41,7 +41,12 @@ def options(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--seeds", type=int, default=1, help="train each loss with seeds 0, 1... (default 1)")
     parser.add_argument("--seed", type=int, default=0, help="the corpus follows from it (default 0)")
     parser.add_argument("--epochs", type=int, help="train for so many (default: the configs')")
-    parser.add_argument("--scenes", type=int, default=3000, help="to learn from (default 3000)")
+    parser.add_argument(
+        "--scenes",
+        type=int,
+        default=3000,
+        help="to learn from (default 3000); a tenth and a sixth of that to validate and to test",
+    )
     jobs = min(2, os.cpu_count() or 1)
     parser.add_argument("--jobs", type=int, default=jobs, help=f"runs trained side by side (default here: {jobs})")
 
@@ -112,7 +117,7 @@ class Stage:
 def _prepare(given: argparse.Namespace, stage: Stage) -> object:
     from seqsmooth.data.scenes.preparing import draw_pictures, prepare_scenes, train_vectors
 
-    sizes = {"train": given.scenes, "val": 300, "test": 500}
+    sizes = {"train": given.scenes, "val": max(1, given.scenes // 10), "test": max(1, given.scenes // 6)}
     with stage(f"draw {sum(sizes.values())} scenes, five captions each") as show:
         corpus = prepare_scenes(given.data, given.seed, progress=lambda done, of: show(done, of, "pictures"), **sizes)
         draw_pictures(given.out / "pictures", corpus, "test")
@@ -192,7 +197,7 @@ def _train(given: argparse.Namespace, stage: Stage) -> list[Path]:
 def _decode(folders: Sequence[Path], stage: Stage) -> None:
     from seqsmooth.training.writing import Request, write_split
 
-    with stage("caption 500 scenes that none has seen, and score") as show:
+    with stage("caption scenes that none has seen, and score") as show:
         for number, folder in enumerate(folders, 1):
             write_split(Request(runs=(folder,), split="test", device="cpu", metrics=METRICS))
             show(number, len(folders), folder.parent.name)
