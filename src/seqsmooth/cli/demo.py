@@ -15,6 +15,10 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from seqsmooth.data import Corpus
 
 LOSSES = ("mle", "label_smoothing", "tok", "seq", "tok_seq")
 METRICS = ("bleu-1", "bleu-4", "rouge-l", "cider")
@@ -69,7 +73,7 @@ def start(given: argparse.Namespace) -> int:
     except OSError as error:
         raise ValueError(f"`out` must be a folder that can be made, but {error.filename}: {error.strerror}.") from error
     corpus = _prepare(given, stage)
-    folders = _train(given, stage)
+    folders = _train(given, corpus, stage)
     _decode(folders, stage)
     _report(given, corpus, folders, stage)
     print(f"{time.monotonic() - begin:.0f} s in all. The page: {given.out / 'report' / 'report.html'}", flush=True)
@@ -114,15 +118,20 @@ class Stage:
             )
 
 
-def _prepare(given: argparse.Namespace, stage: Stage) -> object:
+def _prepare(given: argparse.Namespace, stage: Stage) -> Corpus:
+    import torch
+
     from seqsmooth.data.scenes.preparing import draw_pictures, prepare_scenes, train_vectors
 
     sizes = {"train": given.scenes, "val": max(1, given.scenes // 10), "test": max(1, given.scenes // 6)}
+    threads = torch.get_num_threads()
+    torch.set_num_threads(1)  # the arrays are small, and on a busy machine threads wait for each other
     with stage(f"draw {sum(sizes.values())} scenes, five captions each") as show:
         corpus = prepare_scenes(given.data, given.seed, progress=lambda done, of: show(done, of, "pictures"), **sizes)
         draw_pictures(given.out / "pictures", corpus, "test")
     with stage(f"word vectors of {len(corpus.vocabulary)} words (GloVe)") as show:
         train_vectors(corpus, progress=lambda done, of: show(done, of, ""))
+    torch.set_num_threads(threads)
     return corpus
 
 
@@ -137,7 +146,9 @@ class _Job:
     def start(self) -> None:
         self.folder.parent.mkdir(parents=True, exist_ok=True)
         # The model is small: two processes with a thread each are faster than two threads.
-        environment = os.environ | {"OMP_NUM_THREADS": "1"}
+        here = str(Path(__file__).resolve().parents[2])  # the package that runs now, wherever Python would look first
+        paths = os.pathsep.join([here, *filter(None, [os.environ.get("PYTHONPATH")])])
+        environment = os.environ | {"OMP_NUM_THREADS": "1", "PYTHONPATH": paths}
         with (self.folder.parent / f"{self.folder.name}.output.txt").open("wb") as output:
             self.process = subprocess.Popen(self.words, stdout=output, stderr=output, env=environment)
 
@@ -165,16 +176,26 @@ class _Job:
         return 1.0 if run.finished else min(1.0, done / epochs)
 
 
-def _train(given: argparse.Namespace, stage: Stage) -> list[Path]:
-    jobs = []
+def _train(given: argparse.Namespace, corpus: Corpus, stage: Stage) -> list[Path]:
+    from seqsmooth.training.reader import read_config
+    from seqsmooth.training.runs import resume_run
+
+    folders, jobs = [], list[_Job]()
     for seed in range(given.seeds):
         for loss in LOSSES:
-            folder = given.out / "runs" / loss / str(seed)
-            words = [sys.executable, "-m", "seqsmooth", "train", f"configs/demo/{loss}.yaml", "--run", str(folder)]
-            words += ["--seed", str(seed), "--data.folder", str(given.data.absolute()), "--trainer.progress", "false"]
-            words += [] if given.epochs is None else ["--trainer.max_epochs", str(given.epochs)]
-            jobs.append(_Job(folder, words))
-    with stage(f"train {len(jobs)} captioners, {given.jobs} at a time") as show:
+            folder, name = given.out / "runs" / loss / str(seed), f"configs/demo/{loss}.yaml"
+            values = {"seed": str(seed), "data.folder": str(corpus.folder), "trainer.progress": "false"}
+            values |= {} if given.epochs is None else {"trainer.max_epochs": str(given.epochs)}
+            folders.append(folder)
+            there = (folder / "manifest.json").is_file()
+            # A run of another config is refused before anything is trained.
+            if there and resume_run(folder, read_config(name, list(values.items())), corpus).finished:
+                continue
+            words = [word for key, value in values.items() for word in (f"--{key}", value)]
+            start = [sys.executable, "-m", "seqsmooth", "train", name, "--run", str(folder)]
+            jobs.append(_Job(folder, [*start, *words]))
+    known = f" ({len(folders) - len(jobs)} are there)" if len(jobs) < len(folders) else ""
+    with stage(f"train {len(folders)} captioners{known}, {given.jobs} at a time") as show:
         waiting, running = list(jobs), list[_Job]()
         try:
             while waiting or running:
@@ -191,7 +212,7 @@ def _train(given: argparse.Namespace, stage: Stage) -> list[Path]:
                 if job.process is not None and job.process.poll() is None:
                     job.process.terminate()
                     job.process.wait()
-    return [job.folder for job in jobs]
+    return folders
 
 
 def _decode(folders: Sequence[Path], stage: Stage) -> None:
@@ -203,12 +224,10 @@ def _decode(folders: Sequence[Path], stage: Stage) -> None:
             show(number, len(folders), folder.parent.name)
 
 
-def _report(given: argparse.Namespace, corpus: object, folders: Sequence[Path], stage: Stage) -> None:
-    from seqsmooth.data import Corpus
+def _report(given: argparse.Namespace, corpus: Corpus, folders: Sequence[Path], stage: Stage) -> None:
     from seqsmooth.reports import Wish, write_report
     from seqsmooth.reports.table import plain
 
-    assert isinstance(corpus, Corpus)
     sizes = ", ".join(f"{count:,} {name}" for name, count in corpus.splits.items())
     lead = (
         f"Five captioners, alike but for their loss, learned from scenes that seqsmooth draws itself ({sizes}; five "
