@@ -95,11 +95,14 @@ def test_what_is_missing_is_no_fault_and_has_a_use(
     no_java: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     real = peers.found
-    monkeypatch.setattr(peers, "found", lambda name: name not in ("transformers", "h5py") and real(name))
+    monkeypatch.setattr(peers, "found", lambda name: name not in ("transformers", "h5py", "triton") and real(name))
     assert main(["doctor"]) == 0
     told = capsys.readouterr().out
     assert re.search(r"^  transformers +missing +ResNet-152.*\(pip install 'seqsmooth\[hf\]'\)$", told, re.MULTILINE)
-    assert re.search(r"^  h5py +missing +prepare: features in HDF5 \(pip install h5py\)$", told, re.MULTILINE)
+    assert re.search(
+        r"^  h5py +missing +prepare: features in HDF5 \(pip install 'seqsmooth\[hdf5\]'\)$", told, re.MULTILINE
+    )
+    assert re.search(r"^  triton +missing .*\(pip install triton\)$", told, re.MULTILINE)
     assert works("Java", told) == "-"
     assert "METEOR jar" not in told
 

@@ -194,6 +194,19 @@ def test_mistakes(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert caught.value.code == 2
 
 
+@pytest.mark.parametrize("words", [["train", "small.yaml"], ["decode", "run"]])
+def test_a_package_that_is_missing_is_named(
+    words: list[str], monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    from seqsmooth.cli import train
+
+    monkeypatch.setattr(train, "find_spec", lambda name: None if name == "safetensors" else name)
+    assert main(words) == 2
+    said = capsys.readouterr().err
+    assert f"`safetensors` must be installed for seqsmooth {words[0]}" in said
+    assert "pip install 'seqsmooth[toolkit]'" in said
+
+
 def test_help_shows_examples(capsys: pytest.CaptureFixture[str]) -> None:
     for verb in ("train", "decode"):
         with pytest.raises(SystemExit) as caught:

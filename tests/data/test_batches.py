@@ -14,7 +14,7 @@ from torch import Tensor
 
 import seqsmooth as ss
 from data.corpora import caption_corpus, pair_corpus
-from seqsmooth.data import Batch, Corpus
+from seqsmooth.data import Batch, Corpus, FeatureStore, Side, write_captions
 from seqsmooth.data.buckets import bucketed
 from seqsmooth.data.sources import Resident
 from seqsmooth.models import RNNsearch, ShowTell
@@ -113,6 +113,15 @@ def test_on_the_device_as_on_the_host(which: str, settings: dict[str, int], requ
     for _ in range(2):
         for one, other in itertools.zip_longest(host, device):
             assert same(one, other)
+
+
+def test_features_of_bytes_become_floats(tmp_path: Path) -> None:
+    store = FeatureStore([1, 2], np.array([[1, 2], [3, 255]], dtype=np.uint8))
+    corpus = write_captions(tmp_path / "c", {"train": [(1, ["a"]), (2, ["b"])]}, store, side=Side(min_count=1))
+    for resident in (False, True):
+        (batch,) = corpus.batches("train", 2, shuffle=False, resident=resident)
+        assert batch.inputs[0].dtype == torch.float32
+        assert batch.inputs[0].tolist() == [[1, 2], [3, 255]]
 
 
 @pytest.mark.parametrize("which", ["images", "regions", "pairs"])

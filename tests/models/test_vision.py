@@ -60,7 +60,7 @@ def hub(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Path:
     def from_pretrained(name: str) -> nn.Module:
         if name not in ("net", "sequence"):
             raise OSError(f"{name} is not there")
-        return TinyNet() if name == "net" else TinySequence()
+        return TinyNet() if name == "net" else TinySequence().bfloat16()
 
     def cached_file(name: str, file: str) -> str:
         if not (tmp_path / file).is_file():

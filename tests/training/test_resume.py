@@ -12,52 +12,13 @@ from typing import Any
 
 import pytest
 import torch
-from safetensors.torch import load_file
 
 from oracles.small_corpora import captions, pairs
+from oracles.small_runs import values, weights
 from seqsmooth.training.learner import Learner
 from seqsmooth.training.reader import parse_config, read_config
 from seqsmooth.training.runs import Run, load_model
 from seqsmooth.training.trainer import train
-
-TOK_SEQ: dict[str, Any] = {
-    "sequence": {
-        "kind": "rewarded",
-        "reward": {"kind": "cider", "clip": 1.0},
-        "proposal": {"kind": "hamming", "tau": 0.5, "pool": "refs"},
-        "tau": 0.5,
-        "samples": 3,
-        "alpha": 0.5,
-    },
-    "token": {"kind": "similarity", "vectors": "glove.txt", "tau": 0.3, "alpha": 0.3},
-}
-
-
-def values(folder: Path, **changes: Any) -> dict[str, Any]:
-    """A small run with dropout, samples, a schedule, clipping and checkpoints every few steps."""
-    made: dict[str, Any] = {
-        "name": "small",
-        "data": {"folder": str(folder), "batch_size": 20, "captions_per_image": 5},
-        "model": {"kind": "show_tell", "units": 12, "embedding_size": 12, "embedding_dropout": 0.3},
-        "objective": TOK_SEQ,
-        "optimizer": {"lr": 0.01, "clip": 1.0},
-        "schedule": {"kind": "cosine", "warmup": 5},
-        "trainer": {
-            "max_epochs": 3,
-            "bundle": 2,
-            "log_every": 4,
-            "checkpoint_every": 4,
-            "device": "cpu",
-            "progress": False,
-        },
-    }
-    for key, change in changes.items():
-        made[key] = {**made.get(key, {}), **change} if isinstance(change, dict) else change
-    return made
-
-
-def weights(folder: Path, which: str = "last") -> dict[str, torch.Tensor]:
-    return load_file(folder / "checkpoints" / f"{which}.safetensors")
 
 
 def same(one: Path, other: Path) -> None:
@@ -232,53 +193,28 @@ def test_a_full_disk_loses_nothing(tmp_path: Path, monkeypatch: pytest.MonkeyPat
     same(tmp_path / "full", tmp_path / "whole")
 
 
-def test_a_run_begins_with_the_weights_of_another(tmp_path: Path) -> None:
+@pytest.mark.skipif(not torch.cuda.is_available(), reason="no CUDA device")
+def test_on_a_gpu_steps_are_graphs_and_resume_goes_on(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     captions(tmp_path / "corpus")
-    train(parse_config(values(tmp_path / "corpus", trainer={"max_epochs": 1})), tmp_path / "first")
-    still = {"trainer": {"max_epochs": 1, "start_from": str(tmp_path / "first")}, "optimizer": {"lr": 0.0}, "seed": 5}
-    train(parse_config(values(tmp_path / "corpus", **still)), tmp_path / "second")
-    ours, theirs = weights(tmp_path / "second"), weights(tmp_path / "first", "best")
-    assert all(torch.equal(ours[name], theirs[name]) for name in ours)
+    config = parse_config(values(tmp_path / "corpus", trainer={"device": "cuda", "max_epochs": 4}))
+    made = []
+    whole = Learner._report
 
+    def seen(self: Learner, *given: Any) -> Any:
+        report = whole(self, *given)
+        made.append(len(self._graphs))
+        return report
 
-def test_early_stopping_and_what_is_best(tmp_path: Path) -> None:
-    captions(tmp_path / "corpus")
-    still = {"optimizer": {"lr": 0.0}, "trainer": {"max_epochs": 9}, "validation": {"patience": 2}}
-    run = train(parse_config(values(tmp_path / "corpus", **still)), tmp_path / "run")
-    assert (run.manifest["epochs"], run.manifest["best"]["epoch"]) == (3, 1)  # nothing is learned, so the first is best
-    ours, theirs = weights(tmp_path / "run"), weights(tmp_path / "run", "best")
-    assert all(torch.equal(ours[name], theirs[name]) for name in ours)
-
-
-def test_plateaus_are_counted(tmp_path: Path) -> None:
-    captions(tmp_path / "corpus")
-    given = values(tmp_path / "corpus", optimizer={"lr": 1e-9}, trainer={"max_epochs": 4, "log_every": 15})
-    given["schedule"] = {"kind": "plateau", "factor": 0.5, "patience": 1}
-    run = train(parse_config(given), tmp_path / "run")
-    rates = [row["lr"] for row in run.log if row["split"] == "train"]
-    assert rates == pytest.approx([1e-9, 1e-9, 5e-10, 2.5e-10])
-
-
-def test_loggers_that_are_not_installed_are_named(tmp_path: Path) -> None:
-    captions(tmp_path / "corpus")
-    for name in ("tensorboard", "wandb"):
-        try:
-            __import__(name)
-        except ImportError:
-            with pytest.raises(ValueError, match=r"`trainer\.loggers` must be of packages that are installed"):
-                train(parse_config(values(tmp_path / "corpus", trainer={"loggers": [name]})), tmp_path / name)
-            assert not (tmp_path / name).exists()
-
-
-def test_rows_go_to_loggers(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    from pytorch_lightning.loggers import CSVLogger
-
-    from seqsmooth.training import trainer
-
-    captions(tmp_path / "corpus")
-    monkeypatch.setattr(trainer, "_loggers", lambda names, folder: CSVLogger(folder, name="copy", version=""))
-    run = train(parse_config(values(tmp_path / "corpus", trainer={"max_epochs": 1})), tmp_path / "run")
-    text = (tmp_path / "run" / "copy" / "metrics.csv").read_text(encoding="utf-8")
-    assert "train/nll" in text
-    assert "val/cider" in text
-    assert len(run.log) == 5
+    monkeypatch.setattr(Learner, "_report", seen)
+    train(config, tmp_path / "whole")
+    assert made[-1] >= 1
+    with monkeypatch.context() as patch:
+        dying(patch, "_learn", 22)
+        with pytest.raises(Died):
+            train(config, tmp_path / "died")
+    train(config, tmp_path / "died")
+    ours, theirs = (Run.open(tmp_path / name).log for name in ("died", "whole"))
+    assert [row["step"] for row in ours] == [row["step"] for row in theirs]
+    for one, other in zip(ours, theirs, strict=True):
+        assert one["nll"] == pytest.approx(other["nll"], rel=2e-2)
+    assert ours[-1]["nll"] < ours[0]["nll"]

@@ -6,6 +6,8 @@ import argparse
 import sys
 from pathlib import Path
 
+from seqsmooth.cli.train import check_packages
+
 DESCRIPTION = """\
 Write captions or translations with the model of a run, or with several as an ensemble, and score them against all
 references of the corpus. The hypotheses go to RUN/decoded/SPLIT.jsonl in the order of the corpus, the scores to
@@ -41,6 +43,8 @@ def options(parser: argparse.ArgumentParser) -> None:
 def start(given: argparse.Namespace) -> int:
     """Decode, score, print the table."""
     from seqsmooth.ops import checks
+
+    check_packages("seqsmooth decode", "yaml", "safetensors")
     from seqsmooth.training.writing import Request, write_split
 
     names = None

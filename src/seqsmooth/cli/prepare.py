@@ -281,6 +281,7 @@ def _features(given: argparse.Namespace, show: Progress) -> int:
             settings[name] = value
     device = given.device or ("cuda" if torch.cuda.is_available() else "cpu")
     checks.one_of("device", device, ("cuda", "cpu"))
+    checks.must(device == "cpu" or torch.cuda.is_available(), "device", "cpu where there is no GPU", device)
     files = picture_files(given.images)
     encoder = build_encoder(given.encoder, **settings).to(device).eval()
     signature = json.dumps({"kind": given.encoder, "resize": given.resize} | settings, sort_keys=True)

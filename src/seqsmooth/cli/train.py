@@ -5,6 +5,7 @@ from __future__ import annotations
 import argparse
 import sys
 from collections.abc import Sequence
+from importlib.util import find_spec
 from pathlib import Path
 
 DESCRIPTION = """\
@@ -40,9 +41,20 @@ def options(parser: argparse.ArgumentParser) -> None:
         parser.add_argument(f"--{name}", help=argparse.SUPPRESS)
 
 
+def check_packages(what: str, *packages: str) -> None:
+    """Check that packages of the toolkit are installed."""
+    from seqsmooth.ops import checks
+
+    for package in packages:
+        if find_spec(package) is None:
+            raise checks.missing(package, what, "toolkit")
+
+
 def start(given: argparse.Namespace, dotted: Sequence[tuple[str, str]]) -> int:
     """Train."""
     from seqsmooth.ops import checks
+
+    check_packages("seqsmooth train", "yaml", "pytorch_lightning", "safetensors", "tqdm")
     from seqsmooth.training.reader import read_config, text_of
 
     overrides = [(name, getattr(given, name)) for name in TOP if getattr(given, name) is not None] + list(dotted)

@@ -6,6 +6,7 @@ import contextlib
 import queue
 import threading
 from collections.abc import Iterator, Mapping
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -18,7 +19,7 @@ from seqsmooth.data.sources import Epoch, Resident, Source, Streamed, Widths, re
 from seqsmooth.data.split import Split
 from seqsmooth.ops import checks
 
-RESIDENT_LIMIT = 16 << 30
+RESIDENT_SHARE = 0.4  # of the memory of a device that is free
 _AHEAD = 4  # batches that the thread may be ahead
 
 
@@ -43,9 +44,9 @@ class Batches:
         rank: of this process.
         world: the number of processes; each gets its part of every batch, all of one shape.
         device: where batches are wanted; the host by default.
-        resident: whether the corpus is copied to the device; by default where the device is no CPU and
-            `resident_limit` allows it. Otherwise a thread makes batches ahead, in pinned memory.
-        resident_limit: in bytes.
+        resident: whether the corpus is copied to the device; by default on a GPU where `resident_limit` allows it.
+            Otherwise, for a GPU, a thread makes batches ahead, in pinned memory.
+        resident_limit: in bytes; 40 % of what is free on a GPU by default.
     """
 
     def __init__(
@@ -64,7 +65,7 @@ class Batches:
         world: int = 1,
         device: torch.device | str | None = None,
         resident: bool | None = None,
-        resident_limit: int = RESIDENT_LIMIT,
+        resident_limit: int | None = None,
     ) -> None:
         checks.at_least("batch_size", batch_size, 1)
         checks.at_least("seed", seed, 0)
@@ -84,8 +85,10 @@ class Batches:
         self._arrange(buckets, max_length)
         count = min(references, split.most)
         width = int(self._lengths.max())
-        size = resident_bytes(split, self._widths, count, width, vocabulary)
-        self.resident = (self.device.type != "cpu" and size <= resident_limit) if resident is None else resident
+        if resident is None:
+            size = resident_bytes(split, self._widths, count, width, vocabulary)
+            resident = size <= (_free(self.device) if resident_limit is None else resident_limit)
+        self.resident = resident
         self._source: Source
         if self.resident:
             self._source = Resident(split, self._widths, count, width, self.device, vocabulary)
@@ -217,7 +220,10 @@ class Batches:
 
     def _plain(self, first: int) -> Iterator[Batch]:
         for number in range(first, len(self)):
-            yield self._source.batch(number)
+            yield self._finished(self._source.batch(number))
+
+    def _finished(self, batch: Batch) -> Batch:
+        return batch if self.resident else replace(batch, inputs=self.split.as_read(batch.inputs))
 
     def _threaded(self, first: int) -> Iterator[Batch]:
         """Batches that a thread makes ahead, copied while the device works."""
@@ -232,9 +238,10 @@ class Batches:
 
         def work() -> None:
             try:
-                for batch in self._plain(first):
+                for number in range(first, len(self)):
                     if stop.is_set():
                         return
+                    batch = self._source.batch(number)
                     put(batch.pin_memory() if self.device.type == "cuda" else batch)
                 put(None)
             except BaseException as error:  # noqa: BLE001 - it is raised again by whoever waits for the batch
@@ -246,10 +253,15 @@ class Batches:
             while (batch := made.get()) is not None:
                 if isinstance(batch, BaseException):
                     raise batch
-                yield batch.to(self.device, non_blocking=True)
+                yield self._finished(batch.to(self.device, non_blocking=True))
         finally:
             stop.set()
             worker.join()
+
+
+def _free(device: torch.device) -> int:
+    """How many bytes a corpus may take there; none on the host, where it is in memory anyway once it was read."""
+    return int(RESIDENT_SHARE * torch.cuda.mem_get_info(device)[0]) if device.type == "cuda" else 0
 
 
 def _cut(lengths: NDArray[np.int32], max_length: int | None) -> NDArray[np.int32]:

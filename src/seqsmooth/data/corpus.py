@@ -15,7 +15,7 @@ import torch
 from torch import Tensor
 
 from seqsmooth.data.arrays import open_array
-from seqsmooth.data.batches import RESIDENT_LIMIT, Batches
+from seqsmooth.data.batches import Batches
 from seqsmooth.data.features import FeatureStore, Id
 from seqsmooth.data.split import Split
 from seqsmooth.data.tokens import TokenStore
@@ -109,7 +109,7 @@ class Corpus:
         world: int = 1,
         device: torch.device | str | None = None,
         resident: bool | None = None,
-        resident_limit: int = RESIDENT_LIMIT,
+        resident_limit: int | None = None,
     ) -> Batches:
         """Batches of a split: see `Batches`."""
         sizes = (len(self.vocabulary), 0 if self.source_vocabulary is None else len(self.source_vocabulary))

@@ -52,6 +52,8 @@ class Source(Protocol):
 class Streamed:
     """Batches on the host, from memory maps: however large the corpus, what it needs is one batch.
 
+    Features keep the type that they have on disk, so that half as much is moved to a GPU; `Split.as_read` comes after.
+
     Args:
         split: the items.
         widths: of each bucket.
@@ -85,7 +87,7 @@ class Streamed:
             references = references.view(len(rows), self.references, self.width)
         shown = np.where(rows < len(split.targets), items, -1).astype(np.int64)
         tokens = torch.tensor(epoch.tokens[number])
-        return Batch(split.inputs(items, source), targets, references, tokens, torch.from_numpy(shown))
+        return Batch(split.held(items, source), targets, references, tokens, torch.from_numpy(shown))
 
 
 class Resident:

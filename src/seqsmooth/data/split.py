@@ -71,10 +71,23 @@ class Split:
 
     def inputs(self, items: Ints, source_width: int | None = None) -> tuple[Tensor, ...]:
         """What the model reads of some items; sources are as wide as their longest unless told."""
+        return self.as_read(self.held(items, source_width))
+
+    def held(self, items: Ints, source_width: int | None = None) -> tuple[Tensor, ...]:
+        """The same with features in the type that they have on disk."""
         if self.sources is not None:
             width = source_width or int(self.sources.lengths[items].max(initial=1))
             return (torch.from_numpy(self.sources.rows(np.asarray(items), width)),)
         if self.features is None or self.feature_rows is None:
             return ()
-        values, *mask = self.features.read(self.feature_rows[items])
-        return (torch.from_numpy(values.astype(np.float32)), *(torch.from_numpy(one) for one in mask))
+        # Several captions of an image come together, and its features may be large: they are read once.
+        distinct, place = np.unique(items, return_inverse=True)
+        found = self.features.read(self.feature_rows[distinct])
+        which = torch.from_numpy(place.reshape(-1))
+        return tuple(torch.from_numpy(values).index_select(0, which) for values in found)
+
+    def as_read(self, inputs: tuple[Tensor, ...]) -> tuple[Tensor, ...]:
+        """What was held with features in single precision, on whatever device."""
+        if self.sources is not None:
+            return inputs
+        return tuple(values if values.dtype == torch.bool else values.float() for values in inputs)

@@ -6,12 +6,14 @@ import os
 from collections.abc import Sequence
 
 from seqsmooth.ops import checks
+from seqsmooth.ops.collector import collector_off
 from seqsmooth.ops.files import check_source
 from seqsmooth.text.captions import read_images
 from seqsmooth.text.files import read_lines
 from seqsmooth.text.tokenisers import Tokeniser, WhitespaceTokeniser
 
 
+@collector_off()
 def read_sentences(
     path: str | os.PathLike[str], tokeniser: Tokeniser | None = None, splits: Sequence[str] = ()
 ) -> tuple[list[list[str]], str]:

@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import IO, Any, cast
 
 from seqsmooth.ops import checks
+from seqsmooth.ops.collector import collector_off
 from seqsmooth.ops.files import check_source
 
 _SEGMENT = re.compile(r"<seg[^>]*>(.*?)</seg>", re.DOTALL | re.IGNORECASE)
@@ -69,6 +70,7 @@ def read_text(path: str | os.PathLike[str], name: str = "text") -> str:
         raise ValueError(f"`{name}` must be text in UTF-8, but {path} is not in line {line}.") from error
 
 
+@collector_off()
 def read_json(path: str | os.PathLike[str], name: str = "json") -> Any:
     """What a JSON file holds."""
     try:

@@ -55,11 +55,12 @@ class Checkpoints(Checkpoint):
         assert isinstance(pl_module, Learner)
         if pl_module.improved and trainer.is_global_zero:
             self._weights("best", pl_module)
-        if self._due(trainer, pl_module) or pl_module.ended:
+        due = self._due(trainer, pl_module) or pl_module.ended
+        if due:
             self._save(trainer, pl_module)
-            if trainer.is_global_zero:
-                self._weights("last", pl_module)
-        if trainer.is_global_zero:
+        if due and trainer.is_global_zero:
+            self._weights("last", pl_module)
+        if (due or pl_module.validated) and trainer.is_global_zero:
             self.keep(pl_module)
 
     def _due(self, trainer: pl.Trainer, learner: Learner) -> bool:

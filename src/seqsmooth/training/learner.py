@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Mapping
 from dataclasses import replace
 from typing import Any
@@ -11,6 +12,7 @@ import torch
 
 from seqsmooth.data import Batch, Corpus
 from seqsmooth.models import Model
+from seqsmooth.ops import checks
 from seqsmooth.smoothing import Objective
 from seqsmooth.training import config as sections
 from seqsmooth.training import generators
@@ -107,11 +109,15 @@ class Learner(pl.LightningModule):
 
     def on_train_epoch_end(self) -> None:
         """Validate, where this epoch is one for it."""
-        self._log_training()
-        self.epochs_done += 1
         self.improved, self.validated = False, {}
-        every = self.config.validation.every
-        if self._validator is not None and (self.epochs_done % every == 0 or self.ended):
+        every, done = self.config.validation.every, self.epochs_done + 1
+        ending = self.steps_are_up or done >= self.config.trainer.max_epochs
+        due = self._validator is not None and (done % every == 0 or ending)
+        if due or ending:  # otherwise the device is left to work while the host goes through the next epoch's order
+            self._log_training()
+        self.epochs_done = done
+        if due:
+            assert self._validator is not None
             self._validate(self._validator)
         if self.ended:
             self.trainer.should_stop = True
@@ -200,6 +206,8 @@ class Learner(pl.LightningModule):
         read = self._meter.read(None if batch is None else corruption(self.objective, batch))
         if read is None:
             return
+        rule = f"finite (is `optimizer.lr` too high, or `optimizer.clip` absent?) up to step {self.steps_done}"
+        checks.must(math.isfinite(read.loss), "loss", rule, read.loss)
         row = {"epoch": self.epochs_done, "step": self.steps_done, "split": "train", "loss": read.loss, "nll": read.nll}
         row |= {"ess": read.ess, "rate": read.rate, "tokens_per_second": read.tokens_per_second}
         self.note(row | {"lr": float(self._optimizer().param_groups[0]["lr"])})

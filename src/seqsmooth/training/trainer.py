@@ -198,7 +198,11 @@ def _device(config: Config) -> str:
     wanted = config.trainer.device
     there = torch.cuda.is_available()
     checks.must(wanted != "cuda" or there, "trainer.device", "cpu or auto where there is no GPU", wanted)
-    return "cuda" if there and wanted != "cpu" else "cpu"
+    if there and wanted != "cpu":
+        many, devices = config.trainer.processes, torch.cuda.device_count()
+        checks.must(many <= devices, "trainer.processes", f"at most {devices}, the number of GPUs", many)
+        return "cuda"
+    return "cpu"
 
 
 def _strategy(home: torch.device, world: int) -> Strategy:

@@ -55,6 +55,7 @@ class HubEncoder(ImageEncoder):
         if isinstance(getattr(network, "pooler", None), nn.Module):
             network.pooler = nn.Identity()  # we pool ourselves, and weights without a use would learn nothing
         mean, scale = _colours(transformers, name)
+        network = network.float()  # whatever it was saved as
         self._set_up(network, side, mean, scale, output, grid, normalised)
 
     def maps(

@@ -1,0 +1,72 @@
+"""What a run does beside learning: it begins, stops, keeps the best, and says what is wrong."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+import torch
+
+from oracles.small_corpora import captions
+from oracles.small_runs import values, weights
+from seqsmooth.training.reader import parse_config
+from seqsmooth.training.trainer import train
+
+
+def test_a_run_begins_with_the_weights_of_another(tmp_path: Path) -> None:
+    captions(tmp_path / "corpus")
+    train(parse_config(values(tmp_path / "corpus", trainer={"max_epochs": 1})), tmp_path / "first")
+    still = {"trainer": {"max_epochs": 1, "start_from": str(tmp_path / "first")}, "optimizer": {"lr": 0.0}, "seed": 5}
+    train(parse_config(values(tmp_path / "corpus", **still)), tmp_path / "second")
+    ours, theirs = weights(tmp_path / "second"), weights(tmp_path / "first", "best")
+    assert all(torch.equal(ours[name], theirs[name]) for name in ours)
+
+
+def test_early_stopping_and_what_is_best(tmp_path: Path) -> None:
+    captions(tmp_path / "corpus")
+    still = {"optimizer": {"lr": 0.0}, "trainer": {"max_epochs": 9}, "validation": {"patience": 2}}
+    run = train(parse_config(values(tmp_path / "corpus", **still)), tmp_path / "run")
+    assert (run.manifest["epochs"], run.manifest["best"]["epoch"]) == (3, 1)  # nothing is learned, so the first is best
+    ours, theirs = weights(tmp_path / "run"), weights(tmp_path / "run", "best")
+    assert all(torch.equal(ours[name], theirs[name]) for name in ours)
+
+
+def test_plateaus_are_counted(tmp_path: Path) -> None:
+    captions(tmp_path / "corpus")
+    given = values(tmp_path / "corpus", optimizer={"lr": 1e-9}, trainer={"max_epochs": 4, "log_every": 15})
+    given["schedule"] = {"kind": "plateau", "factor": 0.5, "patience": 1}
+    run = train(parse_config(given), tmp_path / "run")
+    rates = [row["lr"] for row in run.log if row["split"] == "train"]
+    assert rates == pytest.approx([1e-9, 1e-9, 5e-10, 2.5e-10])
+
+
+def test_loggers_that_are_not_installed_are_named(tmp_path: Path) -> None:
+    captions(tmp_path / "corpus")
+    for name in ("tensorboard", "wandb"):
+        try:
+            __import__(name)
+        except ImportError:
+            with pytest.raises(ValueError, match=r"`trainer\.loggers` must be of packages that are installed"):
+                train(parse_config(values(tmp_path / "corpus", trainer={"loggers": [name]})), tmp_path / name)
+            assert not (tmp_path / name).exists()
+
+
+def test_rows_go_to_loggers(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    from pytorch_lightning.loggers import CSVLogger
+
+    from seqsmooth.training import trainer
+
+    captions(tmp_path / "corpus")
+    monkeypatch.setattr(trainer, "_loggers", lambda names, folder: CSVLogger(folder, name="copy", version=""))
+    run = train(parse_config(values(tmp_path / "corpus", trainer={"max_epochs": 1})), tmp_path / "run")
+    text = (tmp_path / "run" / "copy" / "metrics.csv").read_text(encoding="utf-8")
+    assert "train/nll" in text
+    assert "val/cider" in text
+    assert len(run.log) == 5
+
+
+def test_a_loss_that_is_no_number_ends_the_run(tmp_path: Path) -> None:
+    captions(tmp_path / "corpus")
+    wild = {"optimizer": {"lr": 3e38, "clip": None}, "schedule": {"kind": "constant", "warmup": 0}}
+    with pytest.raises(ValueError, match=r"`loss` must be finite \(is `optimizer\.lr` too high"):
+        train(parse_config(values(tmp_path / "corpus", **wild)), tmp_path / "run")
