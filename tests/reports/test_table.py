@@ -75,6 +75,9 @@ def test_latex_is_balanced(made: Comparison, values: tuple[float, ...]) -> None:
     rows = [line for line in told.splitlines() if line.endswith(r"\\")]
     assert [row.count("&") for row in rows] == [3, 3, 3]
     assert "_{refs}" in told
+    assert told.count(r"\dagger") == (2 if made is SURE else 1)
+    assert told.count(r"\scriptsize") == (2 if len(values) > 1 else 1)
+    assert re.search(r"(?<!\\)_(?!\{)", told) is None, "a bare underscore is an error in LaTeX"
 
 
 def test_the_terminal_table_has_columns() -> None:

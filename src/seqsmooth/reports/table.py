@@ -136,16 +136,11 @@ def latex(table: Table) -> str:
         if kind is not None and family != kind:
             lines.append(r"\midrule")
         kind = family
-        told = []
-        for cell in cells:
-            text = _value(cell, r" {\scriptsize$\pm$", "$^\\dagger$").replace("SPREAD", "")
-            text = text + "}" if cell.spread is not None and not cell.significant else text
-            if cell.spread is not None and cell.significant:
-                text = text.replace("$^\\dagger$", "}$^\\dagger$")
-            told.append(rf"\textbf{{{text}}}" if cell.best else text)
+        told = [_tex_cell(cell) for cell in cells]
         lines.append(" & ".join([*map(_tex, loss), *told]) + r" \\")
     lines += [r"\bottomrule", r"\end{tabular}"]
-    note = table.note().replace("±", r"$\pm$").replace("†", r"$^\dagger$")
+    note = _tex(table.note()).replace("±", r"$\pm$").replace("†", r"$^\dagger$")
+    note = note.replace(f"p < {SIGNIFICANT}", f"$p < {SIGNIFICANT}$")
     caption = f"{_tex(table.title)}. {note}" if table.title else note
     body = "\n".join(lines)
     return f"\\begin{{table}}\n\\centering\n{body}\n\\caption{{{caption}}}\n\\end{{table}}\n"
@@ -182,6 +177,13 @@ def _difference(cell: Cell) -> str:
         return ""
     p_value = "p < 0.001" if made.p_value < 0.001 else f"p = {made.p_value:.3f}"
     return f"{made.difference:+.1f} [{made.low:+.1f}, {made.high:+.1f}], {p_value}"
+
+
+def _tex_cell(cell: Cell) -> str:
+    spread = "" if cell.spread is None else rf" {{\scriptsize$\pm${cell.spread:.1f}}}"
+    mark = r"$^\dagger$" if cell.significant else ""
+    value = rf"\textbf{{{cell.mean:.1f}}}" if cell.best else f"{cell.mean:.1f}"
+    return f"{value}{mark}{spread}"
 
 
 def _tex(text: str) -> str:
