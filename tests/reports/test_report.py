@@ -175,8 +175,12 @@ def test_the_verb_writes_a_whole_report(
     page = Balanced()
     page.feed(html)
     assert page.open == []
+    page.sources.remove("index.html")
     assert len(page.sources) == 3
     assert all(source.startswith("data:") for source in page.sources), "nothing is loaded from elsewhere"
+    listed = (tmp_path / "out" / "index.html").read_text(encoding="utf-8")
+    assert listed.count("<tr>") == 1 + 4
+    assert "demo/tok" in listed
     held = json.loads((tmp_path / "out" / "report.json").read_text(encoding="utf-8"))
     assert list(held["tables"][0]["rows"]) == ["MLE", "Tok"]
     assert r"\toprule" in (tmp_path / "out" / "tables.tex").read_text(encoding="utf-8")

@@ -18,7 +18,8 @@ examples:
   seqsmooth report runs/demo --baseline MLE --out report
   seqsmooth report runs/mle/* runs/tok_seq/* --out report --pictures val2014 --examples 24
 
-The folder holds report.html (one file, pictures inside), tables.md, tables.tex (booktabs), report.json, plots/*.svg."""
+The folder holds report.html (one file, pictures inside), index.html (all runs), tables.md, tables.tex (booktabs),
+report.json and plots/*.svg."""
 
 
 def options(parser: argparse.ArgumentParser) -> None:

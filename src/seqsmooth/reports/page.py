@@ -52,6 +52,7 @@ class Page:
         body = "".join(_section(section, self) for section in self.sections)
         commands = escape("\n".join(self.commands))
         made = f"<h2>Made with</h2><pre><code>{commands}</code></pre>" if self.commands else ""
+        made += '<p class="soft small"><a href="index.html">All runs, one line each</a></p>'
         return document(
             self.title,
             f'<h1>{escape(self.title)}</h1><p class="soft">{self.lead}</p><ul class="facts">{facts}</ul>{body}{made}',

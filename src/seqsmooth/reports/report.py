@@ -14,6 +14,7 @@ from seqsmooth.ops.files import text_written_whole
 from seqsmooth.reports.behaviour import Behaviour, behaviour
 from seqsmooth.reports.examples import choose
 from seqsmooth.reports.figures import draw_charts
+from seqsmooth.reports.index import index
 from seqsmooth.reports.page import Page, Section
 from seqsmooth.reports.rows import Row, find_row, gather, shared_metrics
 from seqsmooth.reports.table import Table, latex, make_table, markdown
@@ -59,7 +60,7 @@ class Wish:
 
 
 def write_report(wish: Wish, progress: Progress = lambda told: None) -> list[Table]:
-    """Write report.html, tables.md, tables.tex, report.json and plots/*.svg, and give the tables."""
+    """Write report.html, index.html, tables.md, tables.tex, report.json and plots/*.svg, and give the tables."""
     above = wish.out.absolute().parent
     checks.must(above.is_dir(), "out", "in a folder that is there", str(wish.out))
     checks.must(not wish.out.exists() or wish.out.is_dir(), "out", "a folder", f"the file {wish.out}")
@@ -143,11 +144,14 @@ def _write(out: Path, page: Page, tables: Sequence[Table], told: Mapping[str, An
         for chart in section.charts:
             with text_written_whole(plots / f"{before}{chart.name}.svg") as file:
                 file.write(chart.svg(alone=True))
+    rows = [row for section in page.sections for row in section.rows]
+    metrics = list(dict.fromkeys(name for table in tables for name in table.metrics))
     held = {"kind": KIND, **told, "tables": [_numbers(section) for section in page.sections]}
     files = {
         "tables.md": "\n".join(markdown(table) for table in tables),
         "tables.tex": "% needs booktabs\n" + "\n".join(latex(table) for table in tables),
         "report.json": json.dumps(held, indent=1, ensure_ascii=False) + "\n",
+        "index.html": index(page.title, rows, metrics),
         "report.html": page.html(),
     }
     for name, text in files.items():
