@@ -54,7 +54,9 @@ border-bottom-right-radius:14px;background:var(--line)}
 details{margin-top:8px}summary{cursor:pointer;color:var(--soft);font-size:.84rem}
 details ul{margin:.4em 0 0;padding-left:1.1em;font-size:.88rem}
 sub{line-height:0}.narrow{display:none}
-@media (max-width:640px){.wide{display:none}.narrow{display:inline}th,td{padding:7px 7px}main{padding:22px 14px 48px}
+@media (max-width:640px){.wide{display:none}.narrow{display:inline}
+table{font-size:.82rem}th{font-size:.74rem}th,td{padding:6px 4px}
+.card{padding:12px 12px}main{padding:22px 14px 48px}
 td:first-child{white-space:normal}}
 code{font:.84em ui-monospace,Menlo,Consolas,monospace;overflow-wrap:anywhere}
 pre{overflow-x:auto;background:var(--card);border:1px solid var(--line);border-radius:10px;padding:12px 14px;margin:0}
