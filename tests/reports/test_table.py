@@ -120,6 +120,15 @@ def test_a_band_is_around_its_line() -> None:
     assert ">7</text>" in drawn
 
 
+@pytest.mark.parametrize("value", [0.0, 1e-17, -3e-12, 5.0, -1e6])
+def test_equal_values_have_an_axis_too(value: float) -> None:
+    made = ticks(value, value + 1e-13)
+    assert made[0] <= value + 1e-6
+    assert made[-1] > made[0]
+    assert "NaN" not in forest("t", "difference", [Interval("Tok", value, value, value, 0, "")])
+    assert "<path" in Chart("x", "t", "a", "b", [Series("one", [(0.0, value), (1.0, value)], number=0)]).svg()
+
+
 def test_a_forest_shows_zero_and_every_interval() -> None:
     made = [Interval("Tok", -2.0, -4.0, 0.5, 1, "Tok: -2"), Interval("Seq", 3.0, 1.0, 5.0, 2, "Seq: +3")]
     drawn = forest("t", "difference", made)

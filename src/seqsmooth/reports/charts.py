@@ -155,7 +155,9 @@ def ticks(low: float, high: float, most: int = 6) -> list[float]:
     >>> ticks(0.13, 0.87)
     [0.0, 0.2, 0.4, 0.6, 0.8, 1.0]
     """
-    span = high - low or abs(high) or 1.0
+    span = high - low
+    if span < 1e-6 * max(1.0, abs(low), abs(high)):  # all the same, but for rounding
+        span = max(1.0, abs(high))
     rough = span / (most - 1)
     power = 10.0 ** math.floor(math.log10(rough))
     step = next(times * power for times in (1, 2, 5, 10) if times * power >= rough * (1 - 1e-9))
