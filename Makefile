@@ -14,7 +14,7 @@ INSTALL := $(BIN)/python -m pip install -qq --disable-pip-version-check -c const
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "  make %-8s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
 
-demo: $(VENV)/.core ## train a small captioner with several losses and print a table (half a minute)
+demo: $(VENV)/.toolkit ## draw scenes, train captioners with five losses, compare them on a page (a few minutes)
 	@$(BIN)/python -m seqsmooth demo
 
 test: export OMP_NUM_THREADS = 1
@@ -53,6 +53,11 @@ $(VENV)/.core: $(VENV)/.made pyproject.toml constraints.txt
 	@$(INSTALL) torch numpy
 	@echo '== installing seqsmooth'
 	@$(INSTALL) -e .
+	@touch $@
+
+$(VENV)/.toolkit: $(VENV)/.core
+	@echo '== installing the toolkit'
+	@$(INSTALL) -e '.[toolkit]'
 	@touch $@
 
 $(VENV)/.dev: $(VENV)/.core

@@ -1,319 +1,262 @@
-"""`seqsmooth demo`: the same small captioner trained with several losses, on scenes it can learn in a second.
+"""`seqsmooth demo`: the whole chain on scenes that the package draws itself.
 
-Every loss starts from the same weights and sees the same captions in the same order; only the loss differs. The
-captioner is then judged on scenes it has never seen, with five references each.
+Draw and prepare, word vectors, train with five losses, decode, score, report. Each stage is the one that real data
+goes through, keeps its results in files, and passes over what is there already.
 """
 
 from __future__ import annotations
 
+import argparse
+import os
+import subprocess
 import sys
 import time
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
-from itertools import pairwise
-from statistics import mean, median, stdev
+from pathlib import Path
+from typing import TYPE_CHECKING
 
-import torch
-from torch import Tensor, nn
+if TYPE_CHECKING:
+    from seqsmooth.data import Corpus
 
-import seqsmooth as ss
-from seqsmooth.data.scenes import BOS, EOS, PAD, UNK, Scenes, Split, make_scenes, word_vectors
-from seqsmooth.ops import checks
-from seqsmooth.rewards import Cider, DocumentFrequencies
+LOSSES = ("mle", "label_smoothing", "tok", "seq", "tok_seq")
+METRICS = ("bleu-1", "bleu-4", "rouge-l", "cider")
+DESCRIPTION = """\
+Run the whole chain on a corpus that the package draws itself: small pictures of scenes with five captions each. Five
+captioners (Show and Tell) that differ in their loss alone learn from the same pictures, caption scenes that they have
+not seen, and are compared in a table and on an HTML page. A few minutes on two cores. Run again, it reuses what is
+there."""
+EXAMPLES = """\
+examples:
+  seqsmooth demo
+  seqsmooth demo --seeds 3 --out demo3
 
-TRAINING_SCENES = 200
-BATCH = 64
-STEPS = 200
-LEARNING_RATE = 0.03
-HIDDEN = 64
-DROPOUT = 0.2
-SPECIALS = ss.Specials(pad=PAD, bos=BOS, eos=EOS, unk=UNK)
-
-
-class Captioner(nn.Module):
-    """An LSTM decoder of scenes: the features set its first state and are added to every word it reads."""
-
-    def __init__(self, features: int, vocab_size: int, hidden: int = HIDDEN) -> None:
-        super().__init__()
-        self.state = nn.Linear(features, 2 * hidden)
-        self.scene = nn.Linear(features, hidden)
-        self.embedding = nn.Embedding(vocab_size, hidden)
-        self.lstm = nn.LSTM(hidden, hidden, batch_first=True)
-        self.output = nn.Linear(hidden, vocab_size)
-
-    def forward(
-        self,
-        features: Tensor,  # (B, F)
-        inputs: Tensor,  # (B, K, T) ids, shifted right
-    ) -> Tensor:
-        """Score the next word after each prefix: (B, K, T, V)."""
-        batch, copies, _ = inputs.shape
-        start, memory = self.state(features).tanh().repeat_interleave(copies, 0).unsqueeze(0).chunk(2, -1)
-        words = self._drop(self.embedding(inputs) + self.scene(features)[:, None, None])
-        hidden, _ = self.lstm(words.flatten(0, 1), (start.contiguous(), memory.contiguous()))
-        logits: Tensor = self.output(self._drop(hidden.unflatten(0, (batch, copies))))
-        return logits
-
-    def _drop(
-        self,
-        values: Tensor,  # (B, K, T, H)
-    ) -> Tensor:  # (B, K, T, H)
-        # Dropout with one mask for all the positions of a sequence (Gal and Ghahramani 2016); cheap to draw.
-        return values * nn.functional.dropout(torch.ones_like(values[:, :, :1]), DROPOUT, self.training)
-
-    @torch.no_grad()
-    def write(
-        self,
-        features: Tensor,  # (B, F)
-        length: int,
-    ) -> Tensor:
-        """Caption greedily: (B, length) ids, PAD after the EOS."""
-        start, memory = self.state(features).tanh().unsqueeze(0).chunk(2, -1)
-        state = (start.contiguous(), memory.contiguous())
-        word = torch.full((len(features),), BOS)
-        ended = torch.zeros(len(features), dtype=torch.bool)
-        written = []
-        for _ in range(length):
-            hidden, state = self.lstm((self.embedding(word) + self.scene(features)).unsqueeze(1), state)
-            word = self.output(hidden[:, 0]).argmax(-1).masked_fill(ended, PAD)
-            written.append(word)
-            ended = ended | (word == EOS)
-        return torch.stack(written, 1)
+Then, for instance: seqsmooth train configs/demo/tok_seq.yaml --trainer.max_epochs 1"""
 
 
-@dataclass(frozen=True)
-class Outcome:
-    """What one trained captioner does on the scenes it is judged on."""
-
-    nll: float  # unsmoothed, per token, all five references
-    cider: float  # mean CIDEr-D of the greedy captions
-    words: int  # distinct words in the greedy captions
-    seconds: float  # spent in training
-    captions: Tensor  # (N, T) the greedy captions
-
-
-def losses(scenes: Scenes) -> dict[str, ss.Objective]:
-    """The losses compared, by the name of their row.
-
-    The numbers were chosen on the validation scenes, each loss for itself; the demo does not repeat that search.
-    """
-    size = len(scenes.vocabulary)
-    vectors = word_vectors(scenes.train.captions, size)
-    return {
-        "MLE": ss.mle(specials=SPECIALS),
-        "Label smoothing": ss.label_smoothing(0.6, specials=SPECIALS, vocab_size=size),
-        "Seq, lazy": ss.Objective(
-            sequence=ss.Hamming(tau=0.3, pool="refs", alpha=0.3), lazy=True, specials=SPECIALS, vocab_size=size
-        ),
-        "Tok-Seq, lazy": ss.Objective(
-            sequence=ss.Hamming(tau=0.25, pool="refs", alpha=0.5),
-            token=ss.Similarity(vectors, tau=0.5, alpha=0.5, missing="zeros"),
-            lazy=True,
-            specials=SPECIALS,
-        ),
-    }
-
-
-def train(
-    objective: ss.Objective,
-    split: Split,
-    vocab_size: int,
-    *,
-    seed: int,
-    steps: int = STEPS,
-    progress: Callable[[float], None] = lambda done: None,
-) -> Captioner:
-    """Train a captioner; `seed` fixes the weights it starts from and the captions it sees, whatever the loss."""
-    checks.at_least("steps", steps, 1)
-    order = torch.Generator().manual_seed(seed)
-    noise = torch.Generator().manual_seed(seed)
-    with torch.random.fork_rng(devices=[]):  # the global generator, which dropout needs, is left as it was
-        torch.manual_seed(seed)
-        model = Captioner(split.features.shape[1], vocab_size)
-        optimiser = torch.optim.Adam(model.parameters(), fused=True)
-        for step in range(steps):
-            for group in optimiser.param_groups:
-                group["lr"] = LEARNING_RATE * min((step + 1) / 20, 1.02 - step / steps, 1.0)
-            chosen = torch.randint(len(split), (BATCH,), generator=order)
-            which = torch.randint(split.captions.shape[1], (BATCH,), generator=order)
-            references = split.captions[chosen]  # (B, 5, T)
-            targets = _trim(references[torch.arange(BATCH), which])  # (B, T')
-            candidates = objective.propose(targets, references=references, generator=noise)
-            loss = objective(model(split.features[chosen], candidates.shifted(BOS)), candidates)
-            optimiser.zero_grad()
-            loss.total.backward()
-            optimiser.step()
-            progress((step + 1) / steps)
-    return model.eval()
-
-
-def judge(model: Captioner, split: Split, seconds: float = 0.0) -> Outcome:
-    """Measure a captioner on a split: `seconds` is only passed on."""
-    captions = model.write(split.features, split.captions.shape[2])
-    references = _bare(split.captions)
-    reward = Cider(DocumentFrequencies.build(references.tolist()))
-    scores = reward(_bare(captions).unsqueeze(1), references)
-    return Outcome(
-        nll=unsmoothed(model, split),
-        cider=float(scores.mean()),
-        words=len(set(captions[captions > UNK].tolist())),
-        seconds=seconds,
-        captions=captions,
+def options(parser: argparse.ArgumentParser) -> None:
+    """Declare the options."""
+    parser.description, parser.epilog = DESCRIPTION, EXAMPLES
+    parser.formatter_class = argparse.RawDescriptionHelpFormatter
+    parser.add_argument("--out", type=Path, default=Path("demo"), metavar="FOLDER", help="runs and page (default demo)")
+    rule = "the prepared corpus (default data/demo, where the configs look for it)"
+    parser.add_argument("--data", type=Path, default=Path("data/demo"), metavar="FOLDER", help=rule)
+    parser.add_argument("--seeds", type=int, default=1, help="train each loss with seeds 0, 1... (default 1)")
+    parser.add_argument("--seed", type=int, default=0, help="the corpus follows from it (default 0)")
+    parser.add_argument("--epochs", type=int, help="train for so many (default: the configs')")
+    parser.add_argument(
+        "--scenes",
+        type=int,
+        default=3000,
+        help="to learn from (default 3000); a tenth and a sixth of that to validate and to test",
     )
+    jobs = min(2, os.cpu_count() or 1)
+    parser.add_argument("--jobs", type=int, default=jobs, help=f"runs trained side by side (default here: {jobs})")
 
 
-@torch.no_grad()
-def unsmoothed(model: Captioner, split: Split) -> float:
-    """The negative log-likelihood of a token of the references, all five of each scene."""
-    targets = split.captions  # (N, 5, T)
-    inputs = torch.cat([torch.full_like(targets[..., :1], BOS), targets[..., :-1]], -1)
-    logits = model(split.features, inputs)
-    return float(nn.functional.cross_entropy(logits.flatten(0, 2), targets.flatten(), ignore_index=PAD))
+def start(given: argparse.Namespace) -> int:
+    """Go through all stages."""
+    from seqsmooth.ops import checks
 
-
-def run(*, seconds: float = 40.0, seed: int = 0, seeds: int = 3) -> int:
-    """Train with every loss, print the table, and return the exit status.
-
-    Args:
-        seconds: The time to train in all. Where the machine is too slow for it, all runs are made shorter alike.
-        seed: The corpus follows from it, and the runs use `seed`, `seed` + 1 and so on.
-        seeds: The number of runs for each loss.
-    """
-    checks.positive("seconds", seconds)
-    checks.at_least("seed", seed, 0)
-    checks.at_least("seeds", seeds, 1)
-    scenes = make_scenes(seed, train=TRAINING_SCENES)
-    compared = losses(scenes)
-    with _one_thread():
-        steps = _affordable_steps(compared, scenes, seconds, seeds)
-        print(_introduction(scenes, steps, seeds))
-        outcomes: dict[str, list[Outcome]] = {name: [] for name in compared}
-        for s in range(seed, seed + seeds):
-            for name, objective in compared.items():
-                outcomes[name].append(_one_run(name, objective, scenes, seed=s, steps=steps))
-    print(_table(outcomes))
-    print(_reading(outcomes))
-    print(_example(scenes, outcomes))
-    print("Exactly these losses were used:")
-    for name, objective in compared.items():
-        print(f"  {name:<{_width(compared)}}  {objective.signature()}")
+    for name in ("seeds", "jobs", "scenes"):
+        checks.at_least(name, getattr(given, name), 1)
+    checks.at_least("seed", given.seed, 0)
+    if given.epochs is not None:
+        checks.at_least("epochs", given.epochs, 1)
+    _check_packages()
+    begin = time.monotonic()
+    stage = Stage(5)
+    try:
+        given.out.mkdir(parents=True, exist_ok=True)
+        given.data.absolute().parent.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        raise ValueError(f"`out` must be a folder that can be made, but {error.filename}: {error.strerror}.") from error
+    corpus = _prepare(given, stage)
+    folders = _train(given, corpus, stage)
+    _decode(folders, stage)
+    _report(given, corpus, folders, stage)
+    print(f"{time.monotonic() - begin:.0f} s in all. The page: {given.out / 'report' / 'report.html'}", flush=True)
     return 0
 
 
-def _one_run(name: str, objective: ss.Objective, scenes: Scenes, *, seed: int, steps: int) -> Outcome:
-    title = f"  seed {seed}  {name:<18}"
-    on_terminal = sys.stdout.isatty()
+def _check_packages() -> None:
+    from importlib.util import find_spec
 
-    def draw(done: float) -> None:
-        if on_terminal:
-            bar = "#" * int(20 * done)
-            print(f"\r{title}[{bar:<20}] {done:4.0%}", end="", flush=True)
-
-    start = time.perf_counter()
-    model = train(objective, scenes.train, len(scenes.vocabulary), seed=seed, steps=steps, progress=draw)
-    outcome = judge(model, scenes.test, time.perf_counter() - start)
-    line = f"{title}{outcome.seconds:4.1f} s"
-    print(f"\r{line:<{len(title) + 30}}" if on_terminal else line, flush=True)  # the spaces wipe out the bar
-    return outcome
+    missing = [name for name in ("pytorch_lightning", "yaml", "safetensors") if find_spec(name) is None]
+    if missing:
+        told = f"{', '.join(missing)}: pip install 'seqsmooth[toolkit]'"
+        raise ValueError(f"The demo trains as `seqsmooth train` does, which needs what is not installed: {told}.")
 
 
-def _affordable_steps(compared: dict[str, ss.Objective], scenes: Scenes, seconds: float, seeds: int) -> int:
-    # The time of a step is the median of a few, so that one slow step does not shorten the runs; a tenth is kept for
-    # the evaluation.
-    one_of_each = 0.0
-    for objective in compared.values():
-        times: list[float] = []
-        train(objective, scenes.train, len(scenes.vocabulary), seed=0, steps=8, progress=_note_time(times))
-        one_of_each += median(later - earlier for earlier, later in pairwise(times))
-    return max(1, min(STEPS, int(0.9 * seconds / (one_of_each * seeds))))
+class Stage:
+    """Shows the stages on stderr: on a terminal a bar that moves, elsewhere a line each."""
 
+    def __init__(self, of: int) -> None:
+        self.of, self.number = of, 0
+        self.title, self.begin = "", 0.0
+        self.moving = sys.stderr.isatty()
 
-def _note_time(times: list[float]) -> Callable[[float], None]:
-    return lambda done: times.append(time.perf_counter())
-
-
-def _introduction(scenes: Scenes, steps: int, seeds: int) -> str:
-    shorter = "" if steps == STEPS else f" (of {STEPS}: more would not fit in the time given)"
-    return (
-        f"{len(scenes.train)} scenes to learn from, {len(scenes.test)} others to caption, five references each, "
-        f"{len(scenes.vocabulary)} words.\n"
-        f"Each loss: {seeds} run{'s' if seeds > 1 else ''} of {steps} steps{shorter}, "
-        "from the same weights and over the same captions.\n"
-    )
-
-
-def _table(outcomes: dict[str, list[Outcome]]) -> str:
-    width = _width(outcomes)
-    lines = [f"\n{'loss':<{width}}  {'test NLL':>15}  {'CIDEr-D':>15}  {'words':>5}  {'seconds':>7}"]
-    for name, runs in outcomes.items():
-        nll, cider = _spread([run.nll for run in runs]), _spread([run.cider for run in runs])
-        words, seconds = mean(run.words for run in runs), mean(run.seconds for run in runs)
-        lines.append(f"{name:<{width}}  {nll:>15}  {cider:>15}  {words:>5.0f}  {seconds:>7.1f}")
-    lines.append(
-        "\nMean +- standard deviation over the runs, on scenes not seen in training. NLL: of a token of the references,"
-        "\nunsmoothed; less is better. CIDEr-D: of greedy captions; more is better. words: distinct words written."
-    )
-    return "\n".join(lines)
-
-
-def _reading(outcomes: dict[str, list[Outcome]]) -> str:
-    """Say what the table shows against its first row, run by run, whichever way it went."""
-    first, *others = outcomes
-    lines = [f"\nAgainst {first}, run by run:"]
-    for name in others:
-        pairs = list(zip(outcomes[name], outcomes[first], strict=True))
-        nll = [ours.nll - theirs.nll for ours, theirs in pairs]
-        cider = [ours.cider - theirs.cider for ours, theirs in pairs]
-        lines.append(
-            f"  {name:<{_width(outcomes)}}  NLL {mean(nll):+.3f}, better in {sum(d < 0 for d in nll)} of {len(nll)};"
-            f"  CIDEr-D {mean(cider):+.3f}, better in {sum(d > 0 for d in cider)} of {len(cider)}"
+    @contextmanager
+    def __call__(self, title: str) -> Iterator[Callable[[int, int, str], None]]:
+        """A stage: the function that is given shows how far it is."""
+        self.number += 1
+        self.title, self.begin = f"[{self.number}/{self.of}] {title}", time.monotonic()
+        self._show(0, 1, "")
+        yield self._show
+        seconds = time.monotonic() - self.begin
+        print(
+            f"{chr(13) if self.moving else ''}{self.title:<48} {seconds:6.1f} s" + " " * 60, file=sys.stderr, flush=True
         )
-    lines.append(
-        "A toy: it shows that the losses run and what they do to a model, not what they are worth on real data."
+
+    def _show(self, done: int, of: int, more: str) -> None:
+        if self.moving:
+            full = round(24 * done / max(of, 1))
+            bar = "█" * full + "·" * (24 - full)
+            print(
+                f"\r{self.title:<48} {bar} {done / max(of, 1):4.0%}  {more:<40.40}", end="", file=sys.stderr, flush=True
+            )
+
+
+def _prepare(given: argparse.Namespace, stage: Stage) -> Corpus:
+    import torch
+
+    from seqsmooth.data.scenes.preparing import draw_pictures, prepare_scenes, train_vectors
+
+    sizes = {"train": given.scenes, "val": max(1, given.scenes // 10), "test": max(1, given.scenes // 6)}
+    threads = torch.get_num_threads()
+    torch.set_num_threads(1)  # the arrays are small, and on a busy machine threads wait for each other
+    with stage(f"draw {sum(sizes.values())} scenes, five captions each") as show:
+        corpus = prepare_scenes(given.data, given.seed, progress=lambda done, of: show(done, of, "pictures"), **sizes)
+        draw_pictures(given.out / "pictures", corpus, "test")
+    with stage(f"word vectors of {len(corpus.vocabulary)} words (GloVe)") as show:
+        train_vectors(corpus, progress=lambda done, of: show(done, of, ""))
+    torch.set_num_threads(threads)
+    return corpus
+
+
+@dataclass
+class _Job:
+    """A run that is trained by a process of its own."""
+
+    folder: Path
+    words: list[str]
+    process: subprocess.Popen[bytes] | None = None
+
+    def start(self) -> None:
+        self.folder.parent.mkdir(parents=True, exist_ok=True)
+        # The model is small: two processes with a thread each are faster than two threads.
+        here = str(Path(__file__).resolve().parents[2])  # the package that runs now, wherever Python would look first
+        paths = os.pathsep.join([here, *filter(None, [os.environ.get("PYTHONPATH")])])
+        environment = os.environ | {"OMP_NUM_THREADS": "1", "PYTHONPATH": paths}
+        with (self.folder.parent / f"{self.folder.name}.output.txt").open("wb") as output:
+            self.process = subprocess.Popen(self.words, stdout=output, stderr=output, env=environment)
+
+    def check(self) -> bool:
+        """Whether it is done; a run that failed says why."""
+        assert self.process is not None
+        code = self.process.poll()
+        if code:
+            output = self.folder.parent / f"{self.folder.name}.output.txt"
+            last = output.read_text(encoding="utf-8", errors="replace").strip().rsplit("\n", 1)[-1]
+            raise ValueError(f"Training {self.folder} failed with status {code} ({last}); {output} says more.")
+        return code == 0
+
+    def progress(self) -> float:
+        """The share of its epochs that is done."""
+        from seqsmooth.training.journal import read_log
+        from seqsmooth.training.runs import Run
+
+        if not (self.folder / "manifest.json").is_file():
+            return 0.0
+        run = Run.open(self.folder)
+        rows = read_log(self.folder / "log.csv")
+        epochs = int(run.manifest["config"]["trainer"]["max_epochs"])
+        done = sum(row["split"] == "val" for row in rows)
+        return 1.0 if run.finished else min(1.0, done / epochs)
+
+
+def _train(given: argparse.Namespace, corpus: Corpus, stage: Stage) -> list[Path]:
+    from seqsmooth.training.reader import read_config
+    from seqsmooth.training.runs import resume_run
+
+    folders, jobs = [], list[_Job]()
+    for seed in range(given.seeds):
+        for loss in LOSSES:
+            folder, name = given.out / "runs" / loss / str(seed), f"configs/demo/{loss}.yaml"
+            values = {"seed": str(seed), "data.folder": str(corpus.folder), "trainer.progress": "false"}
+            values |= {} if given.epochs is None else {"trainer.max_epochs": str(given.epochs)}
+            folders.append(folder)
+            there = (folder / "manifest.json").is_file()
+            # A run of another config is refused before anything is trained.
+            if there and resume_run(folder, read_config(name, list(values.items())), corpus).finished:
+                continue
+            words = [word for key, value in values.items() for word in (f"--{key}", value)]
+            start = [sys.executable, "-m", "seqsmooth", "train", name, "--run", str(folder)]
+            jobs.append(_Job(folder, [*start, *words]))
+    known = f" ({len(folders) - len(jobs)} are there)" if len(jobs) < len(folders) else ""
+    with stage(f"train {len(folders)} captioners{known}, {given.jobs} at a time") as show:
+        waiting, running = list(jobs), list[_Job]()
+        try:
+            while waiting or running:
+                while waiting and len(running) < given.jobs:
+                    running.append(waiting.pop(0))
+                    running[-1].start()
+                time.sleep(0.2)
+                running = [job for job in running if not job.check()]
+                if stage.moving:
+                    done = sum(job.progress() for job in running) + len(jobs) - len(waiting) - len(running)
+                    show(round(1000 * done), 1000 * len(jobs), ", ".join(job.folder.parent.name for job in running))
+        finally:  # also where the user stops it
+            for job in running:
+                if job.process is not None and job.process.poll() is None:
+                    job.process.terminate()
+                    job.process.wait()
+    return folders
+
+
+def _decode(folders: Sequence[Path], stage: Stage) -> None:
+    from seqsmooth.training.writing import Request, write_split
+
+    with stage("caption scenes that none has seen, and score") as show:
+        for number, folder in enumerate(folders, 1):
+            write_split(Request(runs=(folder,), split="test", device="cpu", metrics=METRICS))
+            show(number, len(folders), folder.parent.name)
+
+
+def _report(given: argparse.Namespace, corpus: Corpus, folders: Sequence[Path], stage: Stage) -> None:
+    from seqsmooth.reports import Wish, write_report
+    from seqsmooth.reports.table import plain
+
+    sizes = ", ".join(f"{count:,} {name}" for name, count in corpus.splits.items())
+    lead = (
+        f"Five captioners, alike but for their loss, learned from scenes that seqsmooth draws itself ({sizes}; five "
+        f"captions each, {len(corpus.vocabulary)} words). They see the pixels through a fixed encoder, never the "
+        "scene's description. A small world: what it shows is how the losses behave, not what they are worth on real "
+        "data."
     )
-    return "\n".join(lines)
+    wish = Wish(
+        runs=folders,
+        out=given.out / "report",
+        pictures=given.out / "pictures",
+        title="seqsmooth demo",
+        lead=lead,
+        commands=_commands(given),
+    )
+    with stage("tables, curves and the page") as show:
+        tables = write_report(wish, lambda told: show(0, 1, told))
+    print()
+    print("\n\n".join(plain(table) for table in tables))
+    print()
 
 
-def _example(scenes: Scenes, outcomes: dict[str, list[Outcome]]) -> str:
-    """Show one scene: the first of those that the losses caption in the most different ways."""
-    written = torch.stack([runs[0].captions for runs in outcomes.values()], 1)  # (N, losses, T)
-    chosen = max(range(len(scenes.test)), key=lambda n: (len({tuple(ids) for ids in written[n].tolist()}), -n))
-    lines = ["\nOne of the scenes, as its references say it:"]
-    lines += [f"  {'':<{_width(outcomes)}}  {scenes.words(ids)}" for ids in scenes.test.captions[chosen].tolist()]
-    lines.append("and as the captioners do:")
-    for name, ids in zip(outcomes, written[chosen].tolist(), strict=True):
-        lines.append(f"  {name:<{_width(outcomes)}}  {scenes.words(ids)}")
-    return "\n".join(lines) + "\n"
-
-
-def _spread(values: Sequence[float]) -> str:
-    return f"{mean(values):.3f} +- {stdev(values):.3f}" if len(values) > 1 else f"{values[0]:.3f}"
-
-
-def _width(names: Iterable[str]) -> int:
-    return max(len(name) for name in names)
-
-
-def _trim(
-    captions: Tensor,  # (B, T)
-) -> Tensor:  # (B, T')
-    return captions[:, : int((captions != PAD).sum(1).max())]
-
-
-def _bare(
-    captions: Tensor,  # (..., T)
-) -> Tensor:  # (..., T)
-    # As rewards take them: words only, negative elsewhere.
-    return captions.masked_fill((captions == PAD) | (captions == EOS), -1)
-
-
-@contextmanager
-def _one_thread() -> Iterator[None]:
-    # A model this small is fastest on one core, and two threads on busy cores wait for each other.
-    before = torch.get_num_threads()
-    torch.set_num_threads(1)
-    try:
-        yield
-    finally:
-        torch.set_num_threads(before)
+def _commands(given: argparse.Namespace) -> list[str]:
+    """What the demo did, as one would do it by hand."""
+    return [
+        f"seqsmooth demo --seed {given.seed} --seeds {given.seeds} --scenes {given.scenes}",
+        "",
+        "# the same, stage by stage, after the corpus is there:",
+        *(f"seqsmooth train configs/demo/{loss}.yaml" for loss in LOSSES),
+        "seqsmooth decode runs/demo/mle/0    # and the others",
+        "seqsmooth report runs/demo --out report",
+    ]

@@ -49,15 +49,27 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 
 def _demo_options(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("--seconds", type=float, default=40.0, help="train no longer than this in all (default 40)")
-    parser.add_argument("--seed", type=int, default=0, help="the corpus and the first run follow from it (default 0)")
-    parser.add_argument("--seeds", type=int, default=3, help="train each loss this many times (default 3)")
+    from seqsmooth.cli import demo
+
+    demo.options(parser)
 
 
 def _demo(given: argparse.Namespace) -> int:
     from seqsmooth.cli import demo
 
-    return demo.run(seconds=given.seconds, seed=given.seed, seeds=given.seeds)
+    return demo.start(given)
+
+
+def _report_options(parser: argparse.ArgumentParser) -> None:
+    from seqsmooth.cli import report
+
+    report.options(parser)
+
+
+def _report(given: argparse.Namespace) -> int:
+    from seqsmooth.cli import report
+
+    return report.start(given)
 
 
 def _bench_options(parser: argparse.ArgumentParser) -> None:
@@ -145,11 +157,12 @@ def _doctor(given: argparse.Namespace) -> int:
 
 
 VERBS: dict[str, Verb] = {
-    "demo": Verb("train a small captioner with several losses and compare them", _demo_options, _demo),
+    "demo": Verb("the whole chain on scenes drawn by the package itself", _demo_options, _demo),
     "prepare": Verb("make a corpus ready for training", _prepare_options, _prepare),
     "train": Verb("train a model as a config says, or go on with it", _train_options, _train, dotted=True),
     "decode": Verb("write captions or translations with trained models, and score them", _decode_options, _decode),
     "score": Verb("score captions or translations against their references", _score_options, _score),
+    "report": Verb("compare trained runs: tables, plots, a page", _report_options, _report),
     "glove": Verb("train word vectors on a corpus", _glove_options, _glove),
     "bench": Verb("time every loss beside its peers", _bench_options, _bench),
     "doctor": Verb("say what runs here, and check that it is right", _doctor_options, _doctor),

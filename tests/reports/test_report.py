@@ -1,0 +1,230 @@
+from __future__ import annotations
+
+import json
+import re
+import shutil
+from html.parser import HTMLParser
+from pathlib import Path
+from statistics import mean
+
+import numpy as np
+import pytest
+import torch
+
+from oracles.demo_runs import train_runs
+from seqsmooth.cli.main import main
+from seqsmooth.decoding import read_hypotheses
+from seqsmooth.metrics.report import Report
+from seqsmooth.reports import Wish, write_report
+from seqsmooth.reports.behaviour import Recall, behaviour, calibration, recalls
+from seqsmooth.reports.examples import choose
+from seqsmooth.reports.rows import find_row, gather
+from seqsmooth.text import WordCounts
+from seqsmooth.training.runs import Run, load_model
+
+pytest.importorskip("pytorch_lightning")
+VOID = ("meta", "img")
+
+
+@pytest.fixture(scope="module")
+def root(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    folder = tmp_path_factory.mktemp("runs")
+    train_runs(folder)
+    return folder
+
+
+@pytest.fixture(scope="module")
+def folders(root: Path) -> list[Path]:
+    return sorted(path.parent for path in (root / "runs").rglob("manifest.json"))
+
+
+def test_runs_become_rows(folders: list[Path]) -> None:
+    rows = gather(folders[::-1], "test")
+    assert [row.label for row in rows] == ["MLE", "Tok"]
+    assert [row.seeds for row in rows] == [(0, 1), (0, 1)]
+    ours = [100 * Report.load(run.scores("test")).scores["cider"].value for run in rows[0].runs]
+    assert rows[0].values("cider") == pytest.approx(ours)
+    assert find_row(rows, "demo/tok") is rows[1]
+    assert find_row(rows, "nothing") is None
+
+
+def test_a_comparison_is_of_the_means_over_seeds(folders: list[Path]) -> None:
+    mle, tok = gather(folders, "test")
+    made = tok.against(mle, "cider", resamples=200, seed=0)
+    assert made.difference == pytest.approx(mean(tok.values("cider")) - mean(mle.values("cider")))
+    assert made.low <= made.difference <= made.high
+    back = mle.against(tok, "cider", resamples=200, seed=0)
+    assert (back.difference, back.p_value) == pytest.approx((-made.difference, made.p_value))
+    # By hand: the same items drawn for both, the items' scores averaged over seeds.
+    each = [
+        np.mean([[scores["cider"][name] for name in row.scores[0]["cider"]] for scores in row.scores], 0)
+        for row in (tok, mle)
+    ]
+    drawn = np.random.default_rng(0).integers(12, size=(200, 12))
+    differences = 100 * (each[0] - each[1])[drawn].mean(1)
+    assert made.low == pytest.approx(np.quantile(differences, 0.025))
+    assert made.high == pytest.approx(np.quantile(differences, 0.975))
+
+
+def test_calibration_and_nll_are_what_a_loop_over_tokens_finds(folders: list[Path]) -> None:
+    model, corpus = load_model(folders[0])
+    references = corpus.references("test")
+    bins, nll = calibration(model, corpus, "test", references, torch.device("cpu"), items=5)
+    total, count = 0.0, 0
+    counts, confidences, right = [0] * 10, [0.0] * 10, [0] * 10
+    with torch.no_grad():
+        for row, several in enumerate(references):
+            inputs = corpus.inputs("test", [row])
+            for words in several:
+                ids = corpus.vocabulary.encode(words, eos=True)
+                memory = model.encode(*inputs)
+                state, last = model.start(memory), torch.tensor([1])
+                for token in ids:
+                    hidden, state = model.step(memory, state, last)
+                    probabilities = model.logits(hidden)[0].softmax(-1)
+                    best = float(probabilities.max())
+                    place = min(int(best * 10), 9)
+                    counts[place] += 1
+                    confidences[place] += best
+                    right[place] += int(probabilities.argmax()) == token
+                    total -= float(probabilities[token].log())
+                    count += 1
+                    last = torch.tensor([token])
+    assert nll == pytest.approx(total / count, abs=1e-4)
+    assert sum(held.tokens for held in bins) == count
+    assert [held.tokens for held in bins] == counts
+    assert [held.right for held in bins] == right
+    assert [held.confidence for held in bins] == pytest.approx(confidences, abs=1e-3)
+
+
+def test_recall_counts_words_of_references_by_their_frequency() -> None:
+    counts = {"a": 500, "dog": 20, "hound": 2, "cat": 40}
+    sentence = [word for word, count in counts.items() for _ in range(count)]
+    vocabulary = WordCounts.of([sentence]).vocabulary(min_count=1)
+    written = [["a", "dog", "dog"], ["a", "hound"]]
+    references = [[["a", "hound"], ["a", "dog", "zebra"]], [["a", "hound"]]]
+    bins, rare = recalls(written, references, vocabulary)
+    # Items and words: (1, a), (1, hound), (1, dog), (2, a), (2, hound); a zebra is not in the vocabulary.
+    assert bins == (Recall(1, 1, 2), Recall(10, 1, 1), Recall(300, 2, 2))
+    assert rare == Recall(1, 2, 3), "hound and dog together are 22 of 562 words, less than 5 %"
+
+
+def test_behaviour_is_remembered_until_something_changes(root: Path, folders: list[Path], tmp_path: Path) -> None:
+    shutil.copytree(folders[0], tmp_path / "run")
+    run = Run.open(tmp_path / "run")
+    first = behaviour(run, "test")
+    kept = run.folder / "behaviour" / "test.json"
+    held = json.loads(kept.read_text())
+    held["behaviour"]["words"] = 12345
+    kept.write_text(json.dumps(held))
+    assert behaviour(run, "test").words == 12345, "it is remembered"
+    held["decoded"] = "of other hypotheses"
+    kept.write_text(json.dumps(held))
+    assert behaviour(run, "test") == first
+    kept.write_text("{")
+    assert behaviour(run, "test") == first
+    lengths = [len(found[0].tokens) for _, found in read_hypotheses(run.decoded("test"))]
+    assert first.mean_length == pytest.approx(mean(lengths))
+    assert sum(first.reference_lengths) == 5 * 12
+    accuracy = [abs(b.confidence - b.right) for b in first.calibration]
+    assert first.calibration_error == pytest.approx(sum(accuracy) / sum(b.tokens for b in first.calibration))
+
+
+def test_examples_are_drawn_by_the_seed(root: Path, folders: list[Path]) -> None:
+    rows = gather(folders, "test")
+    corpus = rows[0].runs[0].corpus()
+    ours = choose(rows, corpus, "test", 4, 0, root / "pictures")
+    assert ours == choose(rows, corpus, "test", 4, 0, root / "pictures")
+    assert [one.name for one in ours] != [one.name for one in choose(rows, corpus, "test", 4, 1)]
+    assert all(one.picture.startswith("data:image/png;base64,") for one in ours)
+    assert len(choose(rows, corpus, "test", 99, 0)) == 12
+    texts = dict(rows[1].runs[0].hypotheses("test"))
+    for one in ours:
+        words = corpus.vocabulary.decode(texts[int(one.name)][0].tokens)
+        assert one.written[1][0] == " ".join(words)
+
+
+class Balanced(HTMLParser):
+    def __init__(self) -> None:
+        super().__init__()
+        self.open: list[str] = []
+        self.sources: list[str] = []
+
+    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+        self.sources += [value or "" for name, value in attrs if name in ("src", "href")]
+        if tag not in VOID:
+            self.open.append(tag)
+
+    def handle_endtag(self, tag: str) -> None:
+        assert self.open.pop() == tag
+
+    def handle_startendtag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+        pass  # closed in itself
+
+
+def test_the_verb_writes_a_whole_report(
+    root: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    words = ["report", str(root / "runs"), "--out", "out", "--pictures", str(root / "pictures"), "--examples", "3"]
+    assert main([*words, "--resamples", "50"]) == 0
+    told = capsys.readouterr()
+    assert re.search(r"^MLE +\d+\.\d ± ", told.out, re.MULTILINE)
+    assert "report.html" in told.err
+    html = (tmp_path / "out" / "report.html").read_text(encoding="utf-8")
+    page = Balanced()
+    page.feed(html)
+    assert page.open == []
+    page.sources.remove("index.html")
+    assert len(page.sources) == 3
+    assert all(source.startswith("data:") for source in page.sources), "nothing is loaded from elsewhere"
+    listed = (tmp_path / "out" / "index.html").read_text(encoding="utf-8")
+    assert listed.count("<tr>") == 1 + 4
+    assert "demo/tok" in listed
+    held = json.loads((tmp_path / "out" / "report.json").read_text(encoding="utf-8"))
+    assert list(held["tables"][0]["rows"]) == ["MLE", "Tok"]
+    assert r"\toprule" in (tmp_path / "out" / "tables.tex").read_text(encoding="utf-8")
+    names = {path.stem for path in (tmp_path / "out" / "plots").glob("*.svg")}
+    assert {"score", "validation-nll", "training-nll", "lengths", "recall", "calibration"} <= names
+    assert main([*words, "--resamples", "50"]) == 0, "again, over what is there"
+
+
+@pytest.mark.parametrize(
+    ("options", "sentence"),
+    [
+        (["--baseline", "RAML"], "`baseline` must be the name of a row of every table, but is 'RAML'"),
+        (["--split", "val"], "decoded (`seqsmooth decode "),
+        (["--metrics", "spice"], "one that all runs are scored by"),
+        (["--metrics", "glue"], "`metrics` must be one of"),
+        (["--pictures", "nowhere"], "`pictures` must be a folder that is there, but is nowhere instead."),
+        (["--resamples", "0"], "`resamples` must be 1 or more, but is 0 instead."),
+        (["--device", "tpu"], "`device` must be one of"),
+    ],
+)
+def test_bad_input_is_one_sentence(
+    root: Path, options: list[str], sentence: str, capsys: pytest.CaptureFixture[str], tmp_path: Path
+) -> None:
+    assert main(["report", str(root / "runs"), "--out", str(tmp_path / "out"), *options]) == 2
+    told = capsys.readouterr().err.splitlines()[-1]
+    assert told.startswith("seqsmooth: error: ")
+    assert sentence in told
+
+
+def test_what_is_no_run_and_what_is_there_twice(folders: list[Path], tmp_path: Path) -> None:
+    with pytest.raises(ValueError, match="must be the folder of a run"):
+        write_report(Wish([tmp_path], tmp_path / "out"))
+    shutil.copytree(folders[0], tmp_path / "copy")
+    with pytest.raises(ValueError, match="are both MLE, seed 0"):
+        gather([folders[0], tmp_path / "copy"], "test")
+    manifest = tmp_path / "copy" / "manifest.json"
+    manifest.write_text(manifest.read_text().replace('"finished": true', '"finished": false'))
+    with pytest.raises(ValueError, match="trained to its end"):
+        gather([tmp_path / "copy"], "test")
+
+
+def test_runs_without_scores_are_scored(folders: list[Path], tmp_path: Path) -> None:
+    shutil.copytree(folders[0], tmp_path / "run")
+    known = Report.load(tmp_path / "run" / "scores" / "test.json").scores["cider"].value
+    (tmp_path / "run" / "scores" / "test.json").unlink()
+    (row,) = gather([tmp_path / "run"], "test")
+    assert row.scores[0]["cider"].value == pytest.approx(known)

@@ -1,0 +1,139 @@
+from __future__ import annotations
+
+import math
+import re
+from itertools import pairwise
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from seqsmooth.metrics.bootstrap import Comparison
+from seqsmooth.reports.charts import Chart, Interval, Series, forest, ticks
+from seqsmooth.reports.losses import LossName, name_loss
+from seqsmooth.reports.table import Cell, Table, latex, markdown, plain
+
+REFS = {"kind": "hamming", "pool": "refs"}
+CIDER = {"kind": "rewarded", "reward": {"kind": "cider"}, "proposal": REFS}
+GLOVE = {"kind": "similarity", "beta": 0.0}
+
+
+@pytest.mark.parametrize(
+    ("objective", "name"),
+    [
+        ({}, ("MLE", "", "")),
+        ({"entropy": 0.1}, ("MLE + gamma H", "", "")),
+        ({"token": {"kind": "uniform"}}, ("Label smoothing", "", "")),
+        ({"token": GLOVE}, ("Tok", "GloVe sim", "")),
+        ({"token": GLOVE | {"beta": 0.2}}, ("Tok", "GloVe sim r^freq", "")),
+        ({"sequence": REFS, "lazy": True}, ("Seq, lazy", "Hamming", "V_refs")),
+        ({"sequence": {"kind": "hamming"}, "lazy": False}, ("Seq", "Hamming", "V")),
+        ({"sequence": CIDER, "token": GLOVE, "lazy": False}, ("Tok-Seq", "CIDEr", "V_refs")),
+    ],
+)
+def test_losses_are_named_as_in_the_paper(objective: dict[str, object], name: tuple[str, str, str]) -> None:
+    assert name_loss(objective) == LossName(*name)
+
+
+def table(second: Comparison, values: tuple[float, ...] = (71.0, 73.0)) -> Table:
+    rows = (
+        ("MLE", LossName("MLE", "", ""), (Cell((60.0, 62.0)),)),
+        ("Seq", LossName("Seq", "Hamming", "V_refs"), (Cell(values, second, best=True),)),
+    )
+    return Table("Scenes", ("cider",), rows, "MLE", {"MLE": (0, 1), "Seq": (0, 1)}, 1000)
+
+
+SURE, UNSURE = Comparison(11.0, 8.0, 14.0, 0.0009), Comparison(0.5, -1.0, 2.0, 0.4)
+
+
+def test_markdown_has_mean_spread_and_test() -> None:
+    told = markdown(table(SURE))
+    assert "| MLE |  |  | 61.0 ± 1.4 |" in told
+    assert "| Seq | Hamming | V_refs | **72.0 ± 1.4†** |" in told
+    assert "| Seq | +11.0 [+8.0, +14.0], p < 0.001 |" in told
+    assert "†" not in markdown(table(UNSURE)).split("Values")[0]
+    assert "p = 0.400" in markdown(table(UNSURE))
+
+
+def test_one_seed_has_no_spread() -> None:
+    cell = Cell((3.0,))
+    assert cell.spread is None
+    assert "±" not in plain(Table("", ("cider",), (("MLE", LossName("MLE", "", ""), (cell,)),), None, {"MLE": (0,)}, 1))
+
+
+@pytest.mark.parametrize("made", [SURE, UNSURE])
+@pytest.mark.parametrize("values", [(72.0,), (71.0, 73.0)])
+def test_latex_is_balanced(made: Comparison, values: tuple[float, ...]) -> None:
+    told = latex(table(made, values))
+    depth = 0
+    for sign in re.findall(r"(?<!\\)[{}]", told):
+        depth += 1 if sign == "{" else -1
+        assert depth >= 0
+    assert depth == 0
+    assert told.count("$") % 2 == 0
+    assert told.count(r"\toprule") == told.count(r"\bottomrule") == 1
+    rows = [line for line in told.splitlines() if line.endswith(r"\\")]
+    assert [row.count("&") for row in rows] == [3, 3, 3]
+    assert "_{refs}" in told
+    assert told.count(r"\dagger") == (2 if made is SURE else 1)
+    assert told.count(r"\scriptsize") == (2 if len(values) > 1 else 1)
+    assert re.search(r"(?<!\\)_(?!\{)", told) is None, "a bare underscore is an error in LaTeX"
+
+
+def test_the_terminal_table_has_columns() -> None:
+    lines = plain(table(SURE)).splitlines()
+    assert lines[0] == "Scenes"
+    assert lines[1].split() == ["CIDEr"]
+    assert lines[4].split() == ["Seq", "72.0", "±", "1.4†*"]
+    assert len({len(line) for line in lines[1:5]}) == 1
+
+
+@given(low=st.floats(-1e6, 1e6), span=st.floats(1e-3, 1e6))
+def test_ticks_cover_their_range_evenly(low: float, span: float) -> None:
+    made = ticks(low, low + span)
+    assert 2 <= len(made) <= 8
+    steps = [later - earlier for earlier, later in pairwise(made)]
+    assert all(math.isclose(step, steps[0], rel_tol=1e-4, abs_tol=1e-9) for step in steps)
+    assert made[0] <= low + 1e-6 * span
+    assert made[-1] >= low + span * (1 - 1e-6)
+
+
+def test_a_chart_puts_points_where_they_belong() -> None:
+    chart = Chart("x", "A & B", "epoch", "score", [Series("one", [(0.0, 0.0), (1.0, 10.0)], number=2)], zero=True)
+    drawn = chart.svg()
+    found = re.findall(r'<circle cx="([\d.]+)" cy="([\d.]+)"', drawn)
+    across, up = ([float(point[n]) for point in found] for n in (0, 1))
+    assert across[0] < across[1]
+    assert up[0] > up[1], "more is higher"
+    assert 'aria-label="A &amp; B"' in drawn
+    assert "<style>" not in drawn
+    assert "xmlns" in chart.svg(alone=True)
+    assert "one</text>" in chart.svg(alone=True)
+    assert Chart("x", "t", "a", "b", []).svg() == ""
+
+
+def test_a_band_is_around_its_line() -> None:
+    line = Series("one", [(0.0, 5.0), (1.0, 6.0)], [4.0, 4.0], [7.0, 7.0], number=0)
+    drawn = Chart("x", "t", "a", "b", [line]).svg()
+    assert 'class="band"' in drawn
+    assert ">4</text>" in drawn
+    assert ">7</text>" in drawn
+
+
+@pytest.mark.parametrize("value", [0.0, 1e-17, -3e-12, 5.0, -1e6])
+def test_equal_values_have_an_axis_too(value: float) -> None:
+    made = ticks(value, value + 1e-13)
+    assert made[0] <= value + 1e-6
+    assert made[-1] > made[0]
+    assert "NaN" not in forest("t", "difference", [Interval("Tok", value, value, value, 0, "")])
+    assert "<path" in Chart("x", "t", "a", "b", [Series("one", [(0.0, value), (1.0, value)], number=0)]).svg()
+
+
+def test_a_forest_shows_zero_and_every_interval() -> None:
+    made = [Interval("Tok", -2.0, -4.0, 0.5, 1, "Tok: -2"), Interval("Seq", 3.0, 1.0, 5.0, 2, "Seq: +3")]
+    drawn = forest("t", "difference", made)
+    places = [float(x) for x in re.findall(r'<circle cx="([\d.]+)"', drawn)]
+    zero = float(re.search(r'class="ideal" x1="([\d.]+)"', drawn)[1])  # type: ignore[index]
+    assert places[0] < zero < places[1]
+    assert "−" in drawn
+    assert "<title>Tok: -2</title>" in drawn
