@@ -28,8 +28,7 @@ TARGETS = {
 POOLS = {
     **dict.fromkeys(("listed", "ids", "sizes", "slots"), IDS),
     **dict.fromkeys(("stride_group", "stride_place", "length", "limit", "vocab_size", "width"), "i32"),
-    **dict.fromkeys(("shares", "masses"), REALS),
-    "values": "*fp16",
+    **dict.fromkeys(("shares", "values", "masses"), REALS),
     **dict.fromkeys(("places", "words"), "*i32"),
     "flags": "*i8",
 }
@@ -60,21 +59,17 @@ def variants() -> list[tuple[str, str, dict[str, str], dict[str, Any], int]]:
     listed = {"SIZED": True, "LISTED": True}
     placed = listed | {"PLACED": True, "GROUPED": False, "SEARCH": 12}
     sought = [listed | {"PLACED": False, "GROUPED": each, "SEARCH": 7, "places": None} for each in (False, True)]
-    truth = {"RATE": True, "SMOOTHED": False, "EACH": False, "BLOCK": 128, "background": None, "index": None}
+    truth = {"RATE": True, "SMOOTHED": False, "BLOCK": 128, "background": None, "index": None}
     for start in ({}, {"BOS": None, "inputs": None}):
         found.append(("targets", "target_kernel", TARGETS, read | plain | truth | start, 4))
     tile = {"WIDE": 32, "TALL": 8}
     for pool, rate in itertools.product([plain, counted, placed, *sought], (False, True)):
         constants = read | pool | {"RATE": rate}
-        smoothed = constants | {"SMOOTHED": True, "EACH": pool is counted, "BLOCK": 128}
-        found.append(("targets", "target_kernel", TARGETS, smoothed, 4))
+        found.append(("targets", "target_kernel", TARGETS, constants | {"SMOOTHED": True, "BLOCK": 128}, 4))
         if pool is not counted:
-            sizes = tile | {"PROBABLE": rate, "COUNTED": False} | ({} if rate else {"log_prob": None})
+            sizes = tile | {"PROBABLE": rate} | ({} if rate else {"log_prob": None})
             found.append(("targets", "sample_kernel", TARGETS, constants | sizes, 4))
-    drawn = read | plain | {"RATE": False, "PROBABLE": True} | tile
-    found.append(("targets", "sample_kernel", TARGETS, drawn | {"COUNTED": False}, 4))
-    found.append(("targets", "sample_kernel", TARGETS | {"points": IDS}, drawn | {"COUNTED": True}, 4))
-    found.append(("philox", "uniform_kernel", {"state": IDS, "made": DOUBLES, "count": "i32"}, {"BLOCK": 1024}, 4))
+    found.append(("targets", "sample_kernel", TARGETS, read | plain | {"RATE": False, "PROBABLE": True} | tile, 4))
     barred = dict(zip("ABCDE", (0, 1, 2, 3, -1), strict=True))
     for block, narrow, warps in ((16, True, 1), (128, False, 2), (256, True, 4), (512, True, 8)):
         found.append(("pools", "sorted_kernel", POOLS, barred | {"BLOCK": block, "NARROW": narrow}, warps))
