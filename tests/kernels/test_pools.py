@@ -75,10 +75,12 @@ def test_places_and_rows_of_a_long_list(length: int, size: int, kernels: torch.d
     expected = sorted(token for token in set(listed[0].tolist()) if token >= 0 and token not in EXCLUDED)
     row = kernel.distinct_row(listed, EXCLUDED, size)
     assert row.sizes.tolist() == [len(expected)]
-    assert row.masses.tolist() == [len(expected)]
+    assert row.masses.tolist() == [min(len(expected), 1)]
     assert row.values.shape == (1, -(-size // 16) * 16)
     assert row.values[0].nonzero().flatten().tolist() == expected
-    assert row.values[0, expected].tolist() == [1] * len(expected)
+    if expected:
+        share = torch.full((len(expected),), 1 / len(expected), dtype=torch.float64)
+        torch.testing.assert_close(row.values[0, expected].double().cpu(), share, rtol=1e-7, atol=0)
     if length > kernel.MOST_SORTED:
         places = _distinct(listed, EXCLUDED, size).places
         assert places is not None
@@ -92,7 +94,7 @@ def test_ids_that_no_vocabulary_has(kernels: torch.device) -> None:
     assert kernel.distinct(listed, (1,), 6).ids.tolist() == [[5, *[NO_TOKEN] * 5]]
     long = listed.repeat(1, 200)
     assert kernel.distinct(long, (1,), 6).ids[0, :2].tolist() == [5, NO_TOKEN]
-    assert kernel.distinct_row(long, (), 6).values[0, :6].tolist() == [0, 1, 0, 0, 0, 1]
+    assert kernel.distinct_row(long, (), 6).values[0, :6].tolist() == [0, 0.5, 0, 0, 0, 0.5]
 
 
 def test_lists_of_any_stride(kernels: torch.device) -> None:

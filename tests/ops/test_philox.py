@@ -60,26 +60,6 @@ def test_a_state_comes_back() -> None:
     assert not torch.equal(source.uniforms((4,)), first)
 
 
-@pytest.mark.parametrize("pool", ["vocab", "batch", "refs"])
-@pytest.mark.parametrize("lazy", [True, False])
-def test_kernels_take_their_numbers_from_it(kernels: torch.device, pool: str, lazy: bool) -> None:
-    """The same samples as from the same numbers handed over; and each call counts as one draw."""
-    objective = ss.Objective(ss.Hamming(0.4, pool=pool, samples=5), lazy=lazy, vocab_size=50).to(kernels)
-    source = torch.Generator().manual_seed(0)
-    targets = torch.randint(50, (3, 6), generator=source).to(kernels)
-    references = torch.randint(50, (3, 2, 6), generator=source).to(kernels)
-    ours, theirs = ss.Philox(9, kernels), ss.Philox(9, kernels)
-    for draw in range(2):
-        points = theirs.uniforms((3, 5, 6))
-        with pytest.MonkeyPatch.context() as patch:
-            patch.setattr(torch, "rand", lambda *shape, points=points, **kinds: points)
-            expected = objective.propose(targets, references=references)
-        found = objective.propose(targets, references=references, generator=ours)
-        assert torch.equal(found.target.ids, expected.target.ids)
-        assert torch.equal(found.sequences, expected.sequences)
-        assert ours.get_state().tolist() == [9, draw + 1, 0]
-
-
 def test_objectives_draw_from_it() -> None:
     objective = ss.Objective(ss.Hamming(0.3, samples=4), lazy=False, vocab_size=50)
     targets = torch.randint(50, (3, 6), generator=torch.Generator().manual_seed(0))

@@ -19,19 +19,13 @@ Generator = torch.Generator | Philox
 
 def uniforms(shape: tuple[int, ...], like: Tensor, generator: Generator | None) -> Tensor:
     """Uniform numbers in [0, 1) on the device of `like`."""
-    points = later_uniforms(shape, like, generator)
-    return points.uniforms(shape) if isinstance(points, Philox) else points
-
-
-def later_uniforms(shape: tuple[int, ...], like: Tensor, generator: Generator | None) -> Tensor | Philox:
-    """The same, or the generator itself where a kernel can take them from it."""
     if generator is not None:
         here = like.device.type
         checks.must(
             generator.device.type == here, "generator", f"on the device of the targets, {here}", generator.device
         )
     if isinstance(generator, Philox):
-        return generator
+        return generator.uniforms(shape)
     return torch.rand(shape, dtype=finest(like.device), device=like.device, generator=generator)
 
 

@@ -11,7 +11,7 @@ from torch import Tensor
 
 from seqsmooth.ops import checks
 from seqsmooth.ops.precision import finest
-from seqsmooth.ops.sampling import Generator, categorical, later_uniforms, uniforms
+from seqsmooth.ops.sampling import Generator, categorical, uniforms
 from seqsmooth.ops.soft_target import Rows, SoftTarget
 from seqsmooth.ops.tables import DenseTable
 from seqsmooth.smoothing.pools import Listed, Pool, PoolName, Vocabulary, batch_row, draw_other
@@ -189,7 +189,7 @@ class Hamming(PooledLaw):
         else:
             sizes, table = row
             sites = replace(self._kernel_sites(truth, None), sizes=sizes)
-        reading, index, background = targets.expectation(truth.source, sites, self.alpha, each=row is not None)
+        reading, index, background = targets.expectation(truth.source, sites, self.alpha)
         rows = Rows(self._shared_table() or table, index[:, None, :, None], background[:, None, :, None])
         return measured(truth, reading, rows)
 
@@ -198,8 +198,8 @@ class Hamming(PooledLaw):
 
         batch, steps = truth.source.targets.shape
         sites = self._kernel_sites(truth, self.pool_of(truth))
-        points = later_uniforms((batch, count, steps), truth.source.targets, generator)
-        return targets.samples(truth.source, sites, count, points, self.alpha, probable=probable)
+        points = uniforms((batch, count, steps), truth.source.targets, generator)
+        return targets.samples(truth.source, sites, points, self.alpha, probable=probable)
 
     def _kernel_sites(self, truth: Truth, pool: Pool | None) -> Sites:
         from seqsmooth.ops.kernels.targets import Sites

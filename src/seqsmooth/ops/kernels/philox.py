@@ -23,33 +23,18 @@ def uniforms(
 
 
 @triton.jit
-def uniform(state, at):
-    """The numbers of the present draw at some places, of 53 bits."""
-    place = at.to(tl.int64)
-    draws = tl.zeros_like(place) + tl.load(state + 1)
+def uniform_kernel(state, made, count, BLOCK: tl.constexpr):
+    """Some numbers; the program that is done last counts the draw."""
+    seed = tl.load(state)
+    draws = tl.load(state + 1)
+    at = tl.program_id(0).to(tl.int64) * BLOCK + tl.arange(0, BLOCK)
+    low = tl.zeros([BLOCK], tl.int64) + draws
     first, second, _, _ = tl.philox(
-        tl.load(state),
-        place.to(tl.uint32),
-        (place >> 32).to(tl.uint32),
-        draws.to(tl.uint32),
-        (draws >> 32).to(tl.uint32),
+        seed, at.to(tl.uint32), (at >> 32).to(tl.uint32), low.to(tl.uint32), (low >> 32).to(tl.uint32)
     )
     bits = (first.to(tl.int64) << 21) + (second.to(tl.int64) >> 11)
-    return bits.to(tl.float64) * 1.1102230246251565e-16
-
-
-@triton.jit
-def count_draw(state):
-    """At the end of every program of a launch: the last to get here counts the draw, which all others have read."""
+    tl.store(made + at, bits.to(tl.float64) * 1.1102230246251565e-16, mask=at < count)
     done = tl.atomic_add(state + 2, 1)
-    if done == tl.num_programs(0) * tl.num_programs(1) - 1:
-        tl.store(state + 1, tl.load(state + 1) + 1)
+    if done == tl.num_programs(0) - 1:
+        tl.store(state + 1, draws + 1)
         tl.store(state + 2, 0)
-
-
-@triton.jit
-def uniform_kernel(state, made, count, BLOCK: tl.constexpr):
-    """Some numbers."""
-    at = tl.program_id(0).to(tl.int64) * BLOCK + tl.arange(0, BLOCK)
-    tl.store(made + at, uniform(state, at), mask=at < count)
-    count_draw(state)

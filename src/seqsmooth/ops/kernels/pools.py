@@ -43,8 +43,8 @@ class DistinctRow:
     """One set written out over the vocabulary."""
 
     sizes: Tensor  # (1,) int64
-    values: Tensor  # (1, V and some padding) float16, 1; 0 outside the set
-    masses: Tensor  # (1,) float32, the size
+    values: Tensor  # (1, V and some padding) float32, 1 / size; 0 outside the set
+    masses: Tensor  # (1,) float32, 1; 0 for the empty set
 
 
 def serves(groups: int, length: int, vocab_size: int | None) -> bool:
@@ -88,10 +88,9 @@ def distinct_row(
     excluded: tuple[int, ...],
     vocab_size: int,
 ) -> DistinctRow:
-    """The distinct tokens of one list but the excluded ones, as a row with a 1 for each: exact in half precision."""
-    values = torch.empty(1, padded(vocab_size), dtype=torch.float16, device=listed.device)
-    sizes = torch.empty_like(values[:, 0], dtype=torch.int64)
-    masses = torch.empty_like(sizes, dtype=torch.float32)
+    """The distinct tokens of one list but the excluded ones, as a row that spreads one unit of mass over them."""
+    values = torch.empty(1, padded(vocab_size), dtype=torch.float32, device=listed.device)
+    sizes, masses = torch.empty_like(values[:, 0], dtype=torch.int64), torch.empty_like(values[:, 0])
     _flag(listed, excluded, vocab_size, sizes, values=values, masses=masses)
     return DistinctRow(sizes, values, masses)
 
@@ -223,11 +222,11 @@ def flagged_kernel(
             tl.store(slots + slot, 0, mask=past)
             tl.store(shares + slot, tl.where(slot < size, share, 0.0), mask=slot < length)
     else:
-        tl.store(values + mine, tl.where(up > 0, 1.0, 0.0).to(tl.float16), mask=mine < width)
+        tl.store(values + mine, tl.where(up > 0, share, 0.0), mask=mine < width)
     if part == 0:
         tl.store(sizes, size.to(tl.int64))
         if not LISTED:
-            tl.store(masses, size.to(tl.float32))
+            tl.store(masses, tl.minimum(size, 1).to(tl.float32))
 
 
 @triton.jit

@@ -20,15 +20,12 @@ import triton.language as tl
 from torch import Tensor
 
 from seqsmooth.ops.kernels.launching import launch
-from seqsmooth.ops.kernels.philox import count_draw, uniform
 from seqsmooth.ops.kernels.sizes import blocks, power_of_2
-from seqsmooth.ops.philox import Philox
 from seqsmooth.ops.positions import Positions, Reading, Source
 
 # Not worth a compilation each.
 VARYING = ["stride_item", "stride_step", "batch", "steps", "pool_stride", "drawn", "vocab_size"]
 VARYING += ["law_0", "law_1", "law_2"]
-TRUTH = {"SMOOTHED": False, "EACH": False, "BLOCK": 128}
 NOWHERE = 2**31 - 1  # stands for an id that is not there: no token is as large
 
 
@@ -89,15 +86,14 @@ def truth(source: Source) -> Reading:
     """All mass on the ground truth."""
     out, grid = _allocate(source, 1, math.inf), _blocks(source)
     (given, constants), (nowhere, never) = out.arguments(source), _nowhere()
-    launch(target_kernel, grid, (*given, *nowhere, None, None, 0.0), constants | never | TRUTH)
+    launch(
+        target_kernel, grid, (*given, *nowhere, None, None, 0.0), constants | never | {"SMOOTHED": False, "BLOCK": 128}
+    )
     return out.reading()
 
 
-def expectation(source: Source, sites: Sites, alpha: float, *, each: bool = False) -> tuple[Reading, Tensor, Tensor]:
-    """The closed form: the mass on the truth, the number of each position's pool (B, T), and the mass on that.
-
-    Or `each`: the mass on each token of the pool.
-    """
+def expectation(source: Source, sites: Sites, alpha: float) -> tuple[Reading, Tensor, Tensor]:
+    """The closed form: the mass on the truth, the number of each position's pool (B, T), and the mass on that."""
     out, grid = _allocate(source, 1, math.inf), _blocks(source)
     index, background = torch.empty_like(out.labels), torch.empty_like(out.labels, dtype=torch.float32)
     (given, constants), (places, more) = out.arguments(source), sites.arguments()
@@ -105,7 +101,7 @@ def expectation(source: Source, sites: Sites, alpha: float, *, each: bool = Fals
         target_kernel,
         grid,
         (*given, *places, background, index, alpha),
-        constants | more | {"SMOOTHED": True, "EACH": each, "BLOCK": 128},
+        constants | more | {"SMOOTHED": True, "BLOCK": 128},
     )
     return out.reading(), index, background
 
@@ -113,28 +109,26 @@ def expectation(source: Source, sites: Sites, alpha: float, *, each: bool = Fals
 def samples(
     source: Source,
     sites: Sites,
-    number: int,
-    points: Tensor | Philox,  # (B, L, T) float64, uniform in [0, 1), or where to take them from
+    points: Tensor,  # (B, L, T) float64, uniform in [0, 1)
     alpha: float,
     *,
     probable: bool,
 ) -> Sampled:
     """Samples of equal weight beside the truth; with the logarithms of their probability if that is wanted."""
-    (batch, steps), device = source.targets.shape, source.targets.device
+    batch, number, steps = points.shape
     out = _allocate(source, number + 1, float(number))
-    tokens = torch.empty(batch, number, steps, dtype=torch.int64, device=device)
-    mask = torch.empty_like(tokens, dtype=torch.bool)
-    log_prob = torch.empty(batch, number, dtype=torch.float64, device=device) if probable else None
+    tokens = torch.empty_like(points, dtype=torch.int64)
+    mask = torch.empty_like(points, dtype=torch.bool)
+    log_prob = torch.empty(batch, number, dtype=torch.float64, device=points.device) if probable else None
     wide = power_of_2(steps)
     tall = min(power_of_2(number), max(1, 512 // wide))
     (given, constants), (places, more) = out.arguments(source), sites.arguments()
     weights = (1 - alpha, alpha / number)
-    drawn_from = points.state if isinstance(points, Philox) else points
     launch(
         sample_kernel,
         (batch + 1, blocks(number, tall)),
-        (*given, *places, drawn_from, tokens, mask.view(torch.uint8), log_prob, number, *weights),
-        constants | more | {"PROBABLE": probable, "COUNTED": drawn_from is not points, "WIDE": wide, "TALL": tall},
+        (*given, *places, points, tokens, mask.view(torch.uint8), log_prob, number, *weights),
+        constants | more | {"PROBABLE": probable, "WIDE": wide, "TALL": tall},
         num_warps=4 if wide * tall <= 1024 else 8,
     )
     return Sampled(out.reading(), tokens, mask, log_prob)
@@ -301,7 +295,7 @@ def target_kernel(
     FROZEN_0: tl.constexpr, FROZEN_1: tl.constexpr, FROZEN_2: tl.constexpr, FROZEN_3: tl.constexpr,
     UNDRAWN_0: tl.constexpr, UNDRAWN_1: tl.constexpr, UNDRAWN_2: tl.constexpr, UNDRAWN_3: tl.constexpr,
     RATE: tl.constexpr, SIZED: tl.constexpr, LISTED: tl.constexpr, PLACED: tl.constexpr, GROUPED: tl.constexpr,
-    SEARCH: tl.constexpr, SMOOTHED: tl.constexpr, EACH: tl.constexpr, BLOCK: tl.constexpr,
+    SEARCH: tl.constexpr, SMOOTHED: tl.constexpr, BLOCK: tl.constexpr,
 ):  # fmt: skip
     """A block of positions: the truth, and (`SMOOTHED`) the closed form of `Hamming`. The last program counts."""
     part = tl.program_id(0)
@@ -338,8 +332,7 @@ def target_kernel(
         width = _range(tl.maximum(others, 1).to(tl.float64), law_0, law_1, RATE)
         spread = alpha * ((others + inside).to(tl.float64) / width)
         spread = tl.where(position & ~frozen & (others > 0), spread, 0.0)
-        share = spread / tl.maximum(others + inside, 1).to(tl.float64) if EACH else spread
-        tl.store(background + place, share.to(tl.float32), mask=real)
+        tl.store(background + place, spread.to(tl.float32), mask=real)
         tl.store(index + place, tl.where(position, group, -1), mask=real)
         tl.store(weights + place, (1 - spread).to(tl.float32), mask=real)
     else:
@@ -357,7 +350,7 @@ def sample_kernel(
     FROZEN_0: tl.constexpr, FROZEN_1: tl.constexpr, FROZEN_2: tl.constexpr, FROZEN_3: tl.constexpr,
     UNDRAWN_0: tl.constexpr, UNDRAWN_1: tl.constexpr, UNDRAWN_2: tl.constexpr, UNDRAWN_3: tl.constexpr,
     RATE: tl.constexpr, SIZED: tl.constexpr, LISTED: tl.constexpr, PLACED: tl.constexpr, GROUPED: tl.constexpr,
-    SEARCH: tl.constexpr, PROBABLE: tl.constexpr, COUNTED: tl.constexpr, WIDE: tl.constexpr, TALL: tl.constexpr,
+    SEARCH: tl.constexpr, PROBABLE: tl.constexpr, WIDE: tl.constexpr, TALL: tl.constexpr,
 ):  # fmt: skip
     """Some samples of one item. One item too many counts."""
     item = tl.program_id(0).to(tl.int64)
@@ -372,10 +365,7 @@ def sample_kernel(
     sample = part * TALL + tl.arange(0, TALL)
     drawn_here = (sample < number)[:, None] & real[None, :]
     where = (item * number + sample)[:, None] * steps + step[None, :]
-    if COUNTED:
-        point = tl.where(drawn_here, uniform(points, where), 1.0)
-    else:
-        point = tl.load(points + where, mask=drawn_here, other=1.0)
+    point = tl.load(points + where, mask=drawn_here, other=1.0)
     raw = tl.load(targets + item * stride_item + step * stride_step, mask=real, other=IGNORED_0)
     position = real & (raw != IGNORED_0) & (raw != IGNORED_1)
     token = tl.where(position, raw, FILLER)
@@ -433,5 +423,3 @@ def sample_kernel(
         tl.store(mask + item * steps + step, position.to(tl.uint8), mask=real)
         tl.store(labels + item * steps + step, label, mask=real)
         tl.store(whole + item, 1.0)
-    if COUNTED:
-        count_draw(points)
