@@ -70,6 +70,7 @@ def variants() -> list[tuple[str, str, dict[str, str], dict[str, Any], int]]:
             sizes = tile | {"PROBABLE": rate} | ({} if rate else {"log_prob": None})
             found.append(("targets", "sample_kernel", TARGETS, constants | sizes, 4))
     found.append(("targets", "sample_kernel", TARGETS, read | plain | {"RATE": False, "PROBABLE": True} | tile, 4))
+    found.append(("philox", "uniform_kernel", {"state": IDS, "made": DOUBLES, "count": "i32"}, {"BLOCK": 1024}, 4))
     barred = dict(zip("ABCDE", (0, 1, 2, 3, -1), strict=True))
     for block, narrow, warps in ((16, True, 1), (128, False, 2), (256, True, 4), (512, True, 8)):
         found.append(("pools", "sorted_kernel", POOLS, barred | {"BLOCK": block, "NARROW": narrow}, warps))
