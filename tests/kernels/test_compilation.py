@@ -85,7 +85,7 @@ def variants() -> list[tuple[str, str, dict[str, str], dict[str, Any], int]]:
     for number, folded in itertools.product((1, 2, 3), (False, True)):
         constants = {"COUNTED": True, "FOLD": folded, "NUMBER": number, "BLOCK": 4096}
         constants |= dict.fromkeys(("second", "third")[number - 1 :])
-        found.append(("rows", "rescaled", RESCALED, constants, 8))
+        found.append(("finishing", "rescaled", RESCALED, constants, 8))
     return found
 
 

@@ -7,9 +7,9 @@ import torch
 
 triton = pytest.importorskip("triton")
 tl = triton.language
-rows = pytest.importorskip("seqsmooth.ops.kernels.rows")
+parts = pytest.importorskip("seqsmooth.ops.kernels.target_parts")
 SLOTS, IGNORED = 16, -100
-joined = rows._joined
+joined = parts.joined
 
 
 @triton.jit

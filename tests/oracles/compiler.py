@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import importlib
 import os
+import pkgutil
 from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any
@@ -35,6 +37,10 @@ def compiling() -> Iterator[list[str]]:
     from triton.compiler import ASTSource
     from triton.runtime.jit import JITFunction
 
+    from seqsmooth.ops import kernels
+
+    for module in pkgutil.iter_modules(kernels.__path__, f"{kernels.__name__}."):
+        importlib.import_module(module.name)  # now, for what is imported below would be interpreted
     names: list[str] = []
     options = ("num_warps", "num_stages", "maxnreg")
 

@@ -10,7 +10,8 @@ from __future__ import annotations
 import triton
 import triton.language as tl
 
-from seqsmooth.ops.kernels.rows import LOG2_E, LOWEST, background, share_of
+from seqsmooth.ops.kernels.rows import LOG2_E, LOWEST
+from seqsmooth.ops.kernels.target_parts import background, share_of
 
 
 @triton.jit
