@@ -57,9 +57,12 @@ class FeatureSource(Protocol):
 class FeatureStore:
     """Features by the id of their image: pooled (N, F), regions (N, R, D), or so many regions an image as it has.
 
+    Or the pictures themselves: (N, 3, S, S), bytes.
+
     Attributes:
         ids: of the images, one a row.
-        array: (N, F) or (N, R, D), or with `offsets` (M, D): the regions of all images, one after the other.
+        array: (N, F), (N, R, D) or (N, 3, S, S), or with `offsets` (M, D): the regions of all images, one after the
+            other.
         offsets: (N + 1,) where the regions of each image start; None where all have as many.
 
     Examples:
@@ -71,14 +74,15 @@ class FeatureStore:
     def __init__(
         self,
         ids: Sequence[Id],
-        array: NDArray[Any],  # (N, F), (N, R, D), or (M, D)
+        array: NDArray[Any],  # (N, F), (N, R, D), (N, 3, S, S), or (M, D)
         offsets: NDArray[np.int64] | None = None,  # (N + 1,)
     ) -> None:
         rows = len(array) if offsets is None else len(offsets) - 1
         checks.must(len(ids) == rows, "ids", f"one for each of the {rows} rows of features", f"{len(ids)} of them")
         dimensions = (2,) if offsets is not None else (2, 3)
-        rule = "(N, F) or (N, R, D)" if offsets is None else "(M, D)"
-        checks.must(array.ndim in dimensions, "features", f"of shape {rule}", array.shape)
+        rule = "(N, F) or (N, R, D), or pictures (N, 3, S, S) of bytes" if offsets is None else "(M, D)"
+        fits = array.ndim in dimensions or (offsets is None and is_picture(array.shape[1:], array.dtype))
+        checks.must(fits, "features", f"of shape {rule}", f"{array.shape} of {array.dtype}")
         checks.must(array.dtype.kind in "fiu", "features", "numbers", array.dtype)
         if offsets is not None:
             ordered = int(offsets[0]) == 0 and int(offsets[-1]) == len(array) and bool((np.diff(offsets) > 0).all())
@@ -92,10 +96,15 @@ class FeatureStore:
 
     @cached_property
     def shape(self) -> tuple[int, ...]:
-        """Of one image: (F,) or (R, D), where R is the most regions that an image has."""
+        """Of one image: (F,) or (R, D), where R is the most regions that an image has; (3, S, S) of a picture."""
         if self.offsets is None:
             return tuple(self.array.shape[1:])
         return (int(np.diff(self.offsets).max(initial=0)), int(self.array.shape[1]))
+
+    @property
+    def pictures(self) -> bool:
+        """Whether these are pictures, which nothing has looked at yet."""
+        return is_picture(self.row_shape, self.dtype)
 
     @property
     def row_shape(self) -> tuple[int, ...]:
@@ -125,7 +134,7 @@ class FeatureStore:
         self,
         rows: NDArray[np.integer[Any]],  # (n,)
     ) -> tuple[NDArray[Any], ...]:
-        """Features of some rows: (n, F) or (n, R, D); with `offsets` padded, and their mask (n, R) after them."""
+        """Features of some rows, as `array`; with `offsets` padded (n, R, D), and their mask (n, R) after them."""
         if self.offsets is None:
             return (self.array[rows],)
         start = self.offsets[rows]
@@ -210,6 +219,11 @@ def rows_of(source: FeatureSource, ids: Iterable[Id]) -> NDArray[np.int64]:
         checks.must(place is not None, "features", f"there for the image {name!r}", "missing")
         found.append(place)
     return np.array(found, dtype=np.int64)
+
+
+def is_picture(shape: Sequence[int], dtype: np.dtype[Any]) -> bool:
+    """Whether a row of this shape and type is a picture (3, S, S) of bytes."""
+    return len(shape) == 3 and shape[0] == 3 and shape[1] == shape[2] and dtype == np.uint8
 
 
 def rows_at_a_time(shape: Sequence[int], dtype: np.dtype[Any]) -> int:
