@@ -18,6 +18,7 @@ from pytorch_lightning.strategies import DDPStrategy, SingleDeviceStrategy, Stra
 
 from seqsmooth.data import Corpus, open_corpus
 from seqsmooth.metrics import suite
+from seqsmooth.models import Captioner, Model
 from seqsmooth.ops import checks
 from seqsmooth.training.build import Builder
 from seqsmooth.training.bundles import Bundles
@@ -64,8 +65,7 @@ def train(config: Config, folder: str | Path) -> Run:
             return run
     else:
         if config.trainer.start_from is not None:
-            weights = Run.open(config.trainer.start_from).weights("best")
-            load_weights(weights, model, vocabulary=corpus.vocabulary.checksum)
+            _start(model, config, corpus)
         _check_new(folder)
         objective = Builder(corpus).objective(config)
         facts = {
@@ -76,6 +76,15 @@ def train(config: Config, folder: str | Path) -> Run:
         }
         run = create_run(folder, config, corpus, facts)
     return _fit(run, config, corpus, model, device)
+
+
+def _start(model: Model[Any, Any], config: Config, corpus: Corpus) -> None:
+    """Begin with the best weights of another run; with those of stage one, only the decoder does."""
+    assert config.trainer.start_from is not None
+    run = Run.open(config.trainer.start_from.replace("{seed}", str(config.seed)))
+    whole = run.config.model.kind == config.model.kind
+    begun: Model[Any, Any] = model.decoder if isinstance(model, Captioner) and not whole else model
+    load_weights(run.weights("best"), begun, vocabulary=corpus.vocabulary.checksum)
 
 
 def _check(config: Config, corpus: Corpus) -> None:
