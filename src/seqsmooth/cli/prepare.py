@@ -69,6 +69,8 @@ def _captions(given: argparse.Namespace, show: Progress) -> Corpus:
 
 def _inputs(given: argparse.Namespace, show: Progress) -> FeatureSource | None:
     """What a model will read of the images: features, pictures, or nothing."""
+    import json
+
     from seqsmooth.data.extraction import picture_files
     from seqsmooth.data.feature_files import read_features
     from seqsmooth.data.pictures import Pictures
@@ -88,6 +90,7 @@ def _inputs(given: argparse.Namespace, show: Progress) -> FeatureSource | None:
         picture_files(given.images),
         side,
         lambda paths: read_images(paths, side, resize=given.resize, workers=given.workers),
+        json.dumps({"kind": "pictures", "resize": given.resize}),
     )
 
 

@@ -133,7 +133,7 @@ class Corpus:
     def inputs(
         self, split: str, rows: Sequence[int] | Tensor, device: torch.device | str | None = None
     ) -> tuple[Tensor, ...]:
-        """What the model reads of some items of a split: features (and the mask of regions), pictures, or source ids."""
+        """What the model reads of some items: features (and the mask of regions), pictures, or source ids."""
         which = np.asarray(rows.cpu() if isinstance(rows, Tensor) else rows, dtype=np.int64)
         return tuple(value.to(device or "cpu") for value in self.split(split).inputs(which))
 

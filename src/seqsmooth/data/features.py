@@ -49,6 +49,11 @@ class FeatureSource(Protocol):
         """The number of regions of each image; None where all have as many."""
         ...
 
+    @property
+    def encoder(self) -> str | None:
+        """What made them, and how it read the pictures; None where that is unknown."""
+        ...
+
     def blocks(self, rows: NDArray[np.int64]) -> Iterator[NDArray[Any]]:
         """The values of some rows, some at a time."""
         ...
@@ -64,6 +69,7 @@ class FeatureStore:
         array: (N, F), (N, R, D) or (N, 3, S, S), or with `offsets` (M, D): the regions of all images, one after the
             other.
         offsets: (N + 1,) where the regions of each image start; None where all have as many.
+        encoder: what made them, and how it read the pictures; None where that is unknown.
 
     Examples:
         >>> store = FeatureStore([42, 7], np.array([[0.5, 1.0], [2.0, 3.0]], dtype=np.float32))
@@ -76,6 +82,7 @@ class FeatureStore:
         ids: Sequence[Id],
         array: NDArray[Any],  # (N, F), (N, R, D), (N, 3, S, S), or (M, D)
         offsets: NDArray[np.int64] | None = None,  # (N + 1,)
+        encoder: str | None = None,
     ) -> None:
         rows = len(array) if offsets is None else len(offsets) - 1
         checks.must(len(ids) == rows, "ids", f"one for each of the {rows} rows of features", f"{len(ids)} of them")
@@ -90,6 +97,7 @@ class FeatureStore:
         self.ids = ids
         self.array = array
         self.offsets = offsets
+        self.encoder = encoder
 
     def __len__(self) -> int:
         return len(self.ids)
@@ -166,13 +174,13 @@ class FeatureStore:
             held = json.loads(Path(f"{name}.json").read_text(encoding="utf-8"))
             if held["kind"] != KIND:
                 raise ValueError(f"it is of the kind {held['kind']!r}")
-            ids, varying = list(held["ids"]), bool(held["varying"])
+            ids, varying, encoder = list(held["ids"]), bool(held["varying"]), held.get("encoder")
         except OSError as error:
             raise ValueError(f"`features` must be {rule}, but {name}.json cannot be read: {error.strerror}.") from error
         except (ValueError, KeyError, TypeError) as error:
             raise ValueError(f"`features` must be {rule}, but {name}.json is damaged or something else.") from error
         offsets = open_array(f"{name}.offsets.npy", dimensions=1) if varying else None
-        return cls(ids, open_array(f"{name}.npy"), offsets)
+        return cls(ids, open_array(f"{name}.npy"), offsets, encoder)
 
 
 def write_features(
@@ -199,7 +207,9 @@ def write_features(
     if source.counts is not None:
         with ArrayWriter(Path(f"{path}.offsets.npy"), np.int64) as offsets:
             offsets.append(np.concatenate([[0], np.cumsum(source.counts[rows])]))
-    held = {"kind": KIND, "varying": source.counts is not None, "ids": [source.ids[row] for row in rows]}
+    held: dict[str, Any] = {"kind": KIND, "varying": source.counts is not None}
+    held |= {} if source.encoder is None else {"encoder": source.encoder}
+    held["ids"] = [source.ids[row] for row in rows]
     with text_written_whole(f"{path}.json") as file:
         json.dump(held, file)
 

@@ -25,14 +25,22 @@ class Pictures:
         files: of each picture, by its id.
         side: S.
         read: from files to (n, 3, S, S) uint8.
+        encoder: how they are read, to be kept with them.
     """
 
-    def __init__(self, files: Mapping[Id, Path], side: int, read: Callable[[Sequence[Path]], Tensor]) -> None:
+    def __init__(
+        self,
+        files: Mapping[Id, Path],
+        side: int,
+        read: Callable[[Sequence[Path]], Tensor],
+        encoder: str | None = None,
+    ) -> None:
         checks.must(len(files) > 0, "images", "one or more", "none")
         self.ids: Sequence[Id] = list(files)
         self.files = list(files.values())
         self.side = checks.at_least("side", side, 1)
         self.read = read
+        self.encoder = encoder
 
     @cached_property
     def places(self) -> Mapping[Id, int]:

@@ -62,9 +62,7 @@ class Streamed:
         shared: so many targets in a row have one row of inputs.
     """
 
-    def __init__(
-        self, split: Split, widths: tuple[Widths, ...], references: int, width: int, shared: int = 1
-    ) -> None:
+    def __init__(self, split: Split, widths: tuple[Widths, ...], references: int, width: int, shared: int = 1) -> None:
         self.split = split
         self.shared = shared
         self.widths = widths

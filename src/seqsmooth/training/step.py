@@ -187,7 +187,7 @@ def adam(
     Where `decoupled`, the decay of the weights is apart from the gradient (AdamW, Loshchilov and Hutter 2019).
     """
     given: list[Any] = list(parameters)
-    groups = given if given and isinstance(given[0], dict) else [{"params": given}]
+    groups: list[dict[str, Any]] = given if given and isinstance(given[0], dict) else [{"params": given}]
     everything = [value for group in groups for value in group["params"]]
     checks.must(len(everything) > 0, "parameters", "one or more", "none")
     home = everything[0].device

@@ -18,7 +18,6 @@ from pytorch_lightning.strategies import DDPStrategy, SingleDeviceStrategy, Stra
 
 from seqsmooth.data import Corpus, open_corpus
 from seqsmooth.metrics import suite
-from seqsmooth.models import Captioner, Model
 from seqsmooth.ops import checks
 from seqsmooth.training.build import Builder
 from seqsmooth.training.bundles import Bundles
@@ -30,7 +29,7 @@ from seqsmooth.training.places import find_corpus
 from seqsmooth.training.progress import StepBar
 from seqsmooth.training.runs import Run, create_run, resume_run, write_manifest
 from seqsmooth.training.schedules import annealed
-from seqsmooth.training.weights import load_weights
+from seqsmooth.training.starting import start_from_run
 
 LOGGERS = {"tensorboard": ("tensorboard", "tensorboardX"), "wandb": ("wandb",)}
 
@@ -65,7 +64,7 @@ def train(config: Config, folder: str | Path) -> Run:
             return run
     else:
         if config.trainer.start_from is not None:
-            _start(model, config, corpus)
+            start_from_run(model, config, corpus)
         _check_new(folder)
         objective = Builder(corpus).objective(config)
         facts = {
@@ -76,15 +75,6 @@ def train(config: Config, folder: str | Path) -> Run:
         }
         run = create_run(folder, config, corpus, facts)
     return _fit(run, config, corpus, model, device)
-
-
-def _start(model: Model[Any, Any], config: Config, corpus: Corpus) -> None:
-    """Begin with the best weights of another run; with those of stage one, only the decoder does."""
-    assert config.trainer.start_from is not None
-    run = Run.open(config.trainer.start_from.replace("{seed}", str(config.seed)))
-    whole = run.config.model.kind == config.model.kind
-    begun: Model[Any, Any] = model.decoder if isinstance(model, Captioner) and not whole else model
-    load_weights(run.weights("best"), begun, vocabulary=corpus.vocabulary.checksum)
 
 
 def _check(config: Config, corpus: Corpus) -> None:
@@ -159,6 +149,7 @@ def _fit(run: Run, config: Config, corpus: Corpus, model: Any, device: str) -> R
         learner.note = lambda row: _note(row, journal, bar, trainer)
     if held is not None:
         learner.on_load_checkpoint({"seqsmooth": held})
+        bundles.batches.set_epoch(held["epochs"])  # where an epoch had just ended, Lightning does not tell the loader
     if held is None or not learner.ended:
         trainer.fit(learner, train_dataloaders=bundles, ckpt_path=None if held is None else run.last, weights_only=True)
     if not learner.ended:  # Lightning ends quietly where it was interrupted
