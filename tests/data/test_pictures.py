@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 from pathlib import Path
 
 import numpy as np
@@ -138,3 +139,18 @@ def test_a_batch_has_a_picture_once_for_all_its_captions(tmp_path: Path, residen
     assert alone.shape == (5, 3, 4, 4)
     parts = [next(iter(corpus.batches("train", 12, captions_per_image=3, rank=rank, world=2))) for rank in (0, 1)]
     assert all(part.inputs[0].shape[0] * 3 == part.targets.shape[0] == 6 for part in parts)
+
+
+def test_the_pictures_of_flickr8k(tmp_path: Path) -> None:
+    beside = Path(__file__).resolve().parents[3] / "data"
+    folder = Path(os.environ.get("SEQSMOOTH_DATA", beside)) / "flickr8k"
+    if not (folder / "images").is_dir():
+        pytest.skip("no pictures: set SEQSMOOTH_DATA to the folder that holds flickr8k/images")
+    words = ["prepare", "captions", folder / "dataset.json", tmp_path / "out", "--images", folder / "images"]
+    assert main([*map(str, words), "--side", "32", "--missing", "drop"]) == 0
+    corpus = open_corpus(tmp_path / "out")
+    assert corpus.splits == {"train": 480, "val": 60, "test": 60}
+    held = {image["imgid"]: image["filename"] for image in json.loads((folder / "dataset.json").read_text())["images"]}
+    (seen,) = corpus.inputs("test", [0, 59])
+    for row, picture in zip((0, 59), seen, strict=True):
+        assert torch.equal(picture, read_image(folder / "images" / held[corpus.ids("test")[row]], 32))
