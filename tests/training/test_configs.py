@@ -115,7 +115,7 @@ def test_stage_two_is_resnet_with_two_of_its_four_stages(tmp_path: Path) -> None
 
 
 def test_stage_two_goes_on_from_the_row_of_stage_one() -> None:
-    rows = {read_config(path).name: read_config(path) for path in FILES}
+    rows = {config.name: config for config in map(read_config, FILES)}
     two = {name: config for name, config in rows.items() if config.trainer.start_from is not None}
     assert len(two) == 45
     for config in two.values():

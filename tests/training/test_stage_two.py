@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 import json
+import sys
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
 import torch
+from torch import Tensor, nn
 
 from oracles.small_corpora import captions, glove
 from oracles.small_runs import values, weights
@@ -18,7 +21,7 @@ from seqsmooth.data.feature_files import read_features
 from seqsmooth.models import Captioner, EfficientNetLite
 from seqsmooth.training.build import Builder, make_optimizer
 from seqsmooth.training.learner import Learner
-from seqsmooth.training.reader import parse_config
+from seqsmooth.training.reader import parse_config, read_config
 from seqsmooth.training.runs import Run, load_model
 from seqsmooth.training.trainer import train
 
@@ -225,3 +228,46 @@ def test_a_captioner_wants_pictures_and_a_rate_for_an_encoder_wants_a_captioner(
         train(parse_config(run_of(plain)), tmp_path / "run")
     with pytest.raises(ValueError, match=r"`optimizer.encoder_lr` must be left out for a model without an encoder"):
         train(parse_config(run_of(plain, model=DECODER, optimizer={"encoder_lr": 1e-3})), tmp_path / "run")
+
+
+class FourStages(nn.Module):
+    """As ResNet in transformers: a stem, four stages that halve what they see."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.stages = nn.ModuleList([nn.Conv2d(3 if number == 0 else 4, 4, 2, 2) for number in range(4)])
+
+    def forward(self, pixel_values: Tensor) -> SimpleNamespace:
+        for stage in self.stages:
+            pixel_values = stage(pixel_values)
+        return SimpleNamespace(last_hidden_state=pixel_values)
+
+
+@pytest.mark.parametrize(("kind", "shape"), [("show_tell", (4,)), ("top_down", (196, 4))])
+def test_the_papers_stage_two(
+    corpus: Corpus, monkeypatch: pytest.MonkeyPatch, kind: str, shape: tuple[int, ...]
+) -> None:
+    """With a stand-in for transformers, which need not be installed."""
+    asked = []
+
+    def from_pretrained(name: str) -> nn.Module:
+        asked.append(name)
+        return FourStages()
+
+    def cached_file(name: str, file: str) -> str:
+        raise OSError("no such entry")
+
+    fake = SimpleNamespace(
+        AutoModel=SimpleNamespace(from_pretrained=from_pretrained), utils=SimpleNamespace(cached_file=cached_file)
+    )
+    monkeypatch.setitem(sys.modules, "transformers", fake)
+    config = read_config(f"configs/coco/stage_two/{kind}/mle.yaml", [("model.encoder.side", str(SIDE))])
+    model = Builder(corpus).model(config)
+    assert isinstance(model, Captioner)
+    assert asked == ["microsoft/resnet-152"]
+    assert model.encoder.feature_shape == shape
+    learns = [number for number, stage in enumerate(model.encoder.blocks()) if next(stage.parameters()).requires_grad]
+    assert learns == [2, 3]
+    assert [group["initial_lr"] for group in make_optimizer(model, config.optimizer).param_groups] == [6e-5, 6e-5]
+    features = model.encoder(corpus.inputs("val", [0])[0])
+    assert (abs(float(features.norm()) - 1) < 1e-5) == (kind == "show_tell")  # of length 1
