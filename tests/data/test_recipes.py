@@ -13,7 +13,7 @@ from typing import ClassVar
 
 import pytest
 
-from seqsmooth.cli import prepare
+from seqsmooth.cli import prepare_options
 from seqsmooth.data import known_corpora, recipes
 from seqsmooth.data.downloads import Remote, fetch, unpack
 from seqsmooth.data.recipes import RECIPES, prepare_recipe
@@ -246,7 +246,7 @@ def test_archives_are_unpacked_whole_or_not_at_all(tmp_path: Path) -> None:
 
 
 def test_the_command_line_knows_the_recipes() -> None:
-    assert {name: recipe.summary for name, recipe in RECIPES.items()} == prepare._RECIPES
+    assert {name: recipe.summary for name, recipe in RECIPES.items()} == prepare_options.RECIPES
 
 
 def test_real_multi30k(coco_data: Path, tmp_path: Path) -> None:

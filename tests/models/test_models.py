@@ -73,6 +73,18 @@ def test_steps_are_the_whole(name: str) -> None:
 
 
 @pytest.mark.parametrize("name", MODELS)
+def test_inputs_are_read_once_for_several_rows_of_tokens(name: str) -> None:
+    model, inputs = build(name).eval(), cast(given(name), torch.float64)
+    tokens = torch.randint(V, (2 * B, 4, T), generator=torch.Generator().manual_seed(3))
+    each = tuple(part.repeat_interleave(2, 0) for part in inputs)
+    torch.testing.assert_close(model(inputs, tokens[:, 0]), model(each, tokens[:, 0]), rtol=1e-12, atol=1e-12)
+    apart = torch.stack([model(each, some) for some in tokens.unbind(1)], 1)
+    torch.testing.assert_close(model(inputs, tokens), apart, rtol=1e-12, atol=1e-12)
+    with pytest.raises(ValueError, match=r"`tokens` must be of B rows, a multiple of the 3 rows of the inputs"):
+        model(inputs, tokens[:4, 0])
+
+
+@pytest.mark.parametrize("name", MODELS)
 def test_a_prediction_does_not_see_what_comes_after(name: str) -> None:
     model, inputs = build(name).eval(), cast(given(name), torch.float64)
     changed = TOKENS.clone()

@@ -15,9 +15,15 @@ PATTERNS = ("a {0} and a {1}", "there is a {0} near the {1}", "the {0} beside th
 
 
 def captions(
-    folder: Path, *, regions: int | None = None, train: int = 60, seed: int = 0, vectors: int | None = 8
+    folder: Path,
+    *,
+    regions: int | None = None,
+    train: int = 60,
+    seed: int = 0,
+    vectors: int | None = 8,
+    side: int | None = None,
 ) -> Corpus:
-    """Images with five captions each; features of (F,), or of (R, D) where there are `regions`."""
+    """Images with five captions each; features of (F,), of (R, D) where there are `regions`; pictures with a `side`."""
     source = np.random.default_rng(seed)
     names = [f"image{number}" for number in range(train + 20)]
     pairs = [source.choice(len(NOUNS), 2, replace=False) for _ in names]
@@ -26,6 +32,9 @@ def captions(
     for row, (one, other) in enumerate(pairs):
         features[row, ..., one] += 1
         features[row, ..., other] += 0.5
+    if side is not None:  # the pattern of a noun in either half
+        patterns = source.integers(0, 256, (len(NOUNS), 3, side, side // 2), dtype=np.uint8)
+        features = np.concatenate([patterns[[pair[half] for pair in pairs]] for half in (0, 1)], axis=-1)
 
     def items(first: int, last: int) -> list[tuple[int | str, list[str]]]:
         return [

@@ -12,7 +12,9 @@ import yaml
 
 from oracles.small_corpora import captions, glove, pairs
 from seqsmooth.data import Corpus
+from seqsmooth.models import Captioner
 from seqsmooth.training.build import Builder, make_optimizer
+from seqsmooth.training.config import Config
 from seqsmooth.training.places import shipped_configs
 from seqsmooth.training.reader import parse_config, read_config, text_of
 from seqsmooth.training.step import TrainingStep
@@ -34,7 +36,8 @@ def corpora(tmp_path_factory: pytest.TempPathFactory) -> Corpora:
     def corpus(kind: str) -> Corpus:
         if kind == "pairs":
             return pairs(root / "pairs")
-        made = captions(root / kind, regions=3 if kind == "top_down" else None)
+        regions, side = 3 if kind == "top_down" else None, 32 if kind == "captioner" else None
+        made = captions(root / kind, regions=regions, side=side)
         (made.folder / "glove.txt").rename(made.folder / "glove512.txt")  # of 8 numbers, as the sizes below
         glove(made, 6)
         return made
@@ -42,17 +45,30 @@ def corpora(tmp_path_factory: pytest.TempPathFactory) -> Corpora:
     return lambda kind: corpus("pairs" if kind in ("rnnsearch", "luong") else kind)
 
 
+def smaller(config: Config) -> list[tuple[str, str]]:
+    """What makes a model small. A captioner sees 32 pixels with a random EfficientNet, whatever its encoder is."""
+    section, key = config.model, "model"
+    found = []
+    if section.kind == "captioner":
+        pytest.importorskip("efficientnet_lite_pytorch")
+        kept = {"output": section.encoder.output, "normalised": section.encoder.normalised}
+        seen = {"kind": "efficientnet_lite", "side": 32, "pretrained": False, **kept}
+        found = [("model.encoder", yaml.safe_dump(seen)), ("model.tuned", "2")]
+        section, key = section.decoder, "model.decoder"
+    return found + [(f"{key}.{name}", "8") for name in SIZES if getattr(section, name, None) is not None]
+
+
 @pytest.mark.parametrize("path", FILES, ids=lambda path: str(path.relative_to(ROOT)))
 def test_every_config_steps(path: Path, corpora: Corpora) -> None:
     config = read_config(path)
     assert parse_config(yaml.safe_load(text_of(config))) == config
     corpus = corpora(config.model.kind)
-    sizes = [(f"model.{name}", "8") for name in SIZES if getattr(config.model, name, None) is not None]
-    config = read_config(path, [*sizes, ("data.batch_size", "20")])
+    config = read_config(path, [*smaller(config), ("data.batch_size", "20")])
     torch.manual_seed(0)
     builder = Builder(corpus)
     model, objective = builder.model(config), builder.objective(config)
-    assert 0 < sum(value.numel() for value in model.parameters()) < 20_000
+    writes = model.decoder if isinstance(model, Captioner) else model
+    assert 0 < sum(value.numel() for value in writes.parameters()) < (50_000 if writes is not model else 20_000)
     optimizer = make_optimizer(model, config.optimizer)
     step = TrainingStep(model, objective, optimizer, clip=config.optimizer.clip)
     batches = corpus.batches("train", 20, captions_per_image=config.data.captions_per_image)
@@ -81,6 +97,33 @@ def test_every_row_of_the_tables_is_there() -> None:
     assert {f"Seq, BLEU-4{single}, {pool}" for single in ("", " single") for pool in ("V", "V_batch", "V_refs")} <= rows
     again = {read_config(path).row for path in FILES if path.parent.name == "top_down"}
     assert rows - {"Seq, constant, V_refs"} <= again
+
+
+def test_stage_two_is_resnet_with_two_of_its_four_stages(tmp_path: Path) -> None:
+    transformers = pytest.importorskip("transformers", reason="no transformers here, so no ResNet to build")
+    sizes = transformers.ResNetConfig(embedding_size=4, hidden_sizes=[4, 6, 8, 10], depths=[1, 1, 2, 1])
+    transformers.ResNetModel(sizes).save_pretrained(tmp_path / "resnet")
+    corpus = captions(tmp_path / "corpus", side=64)
+    for kind, shape in (("show_tell", (10,)), ("top_down", (196, 10))):
+        small = [("model.encoder.name", str(tmp_path / "resnet")), ("model.encoder.side", "64")]
+        config = read_config(f"configs/coco/stage_two/{kind}/mle.yaml", small)
+        model = Builder(corpus).model(config)
+        assert isinstance(model, Captioner)
+        assert model.encoder.feature_shape == shape
+        learns = {name.split(".")[2] for name, value in model.encoder.network.named_parameters() if value.requires_grad}
+        assert learns == {"2", "3"}
+
+
+def test_stage_two_goes_on_from_the_row_of_stage_one() -> None:
+    rows = {config.name: config for config in map(read_config, FILES)}
+    two = {name: config for name, config in rows.items() if config.trainer.start_from is not None}
+    assert len(two) == 45
+    for config in two.values():
+        begun = config.trainer.start_from
+        assert begun is not None
+        one = rows[begun.removeprefix("runs/").removesuffix("/{seed}")]
+        assert one.objective == config.objective
+        assert one.model == config.model.decoder
 
 
 def test_configs_are_found_from_any_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

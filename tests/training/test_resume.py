@@ -74,8 +74,9 @@ def test_resume_is_exact(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, method
         {"schedule": {"kind": "plateau", "patience": 1, "factor": 0.5}, "validation": {"patience": 2}},
         {"objective": {"anneal": [{"key": "sequence.alpha", "start": 0.0, "end": 0.8, "epochs": 2}]}},
         {"trainer": {"max_steps": 33, "precision": "bf16"}, "validation": {"every": 2, "beam": 2}},
+        {"trainer": {"checkpoint_every": 10}, "data": {"batch_size": 30}},  # exactly where an epoch ends
     ],
-    ids=["accumulated", "plateau", "annealed", "steps"],
+    ids=["accumulated", "plateau", "annealed", "steps", "epoch"],
 )
 def test_resume_is_exact_with(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, changes: dict[str, Any]) -> None:
     captions(tmp_path / "corpus")

@@ -17,7 +17,8 @@ class Batch:
     contribute nothing to a loss.
 
     Attributes:
-        inputs: what the model's `encode` takes.
+        inputs: what the model's `encode` takes: a row a target; of pictures one row for all targets of an item, which
+            follow each other, for a CNN need not see a picture five times.
         targets: without BOS, with EOS, PAD after it.
         references: all that people wrote for each item, the target first; a row of PAD where there are fewer.
         tokens: the number of tokens of the targets of the whole batch, that of all ranks together; a loss takes it as

@@ -79,6 +79,7 @@ class Batches:
         self.split = split
         self.grouped = captions_per_image is not None
         self.units = batch_size // self.copies
+        self.shared = self.copies if split.pictures else 1
         self.shuffle, self.seed, self.rank, self.world = shuffle, seed, rank, world
         self.device = torch.device("cpu" if device is None else device)
         self._lengths = _cut(split.targets.lengths, max_length)
@@ -91,9 +92,9 @@ class Batches:
         self.resident = resident
         self._source: Source
         if self.resident:
-            self._source = Resident(split, self._widths, count, width, self.device, vocabulary)
+            self._source = Resident(split, self._widths, count, width, self.device, vocabulary, self.shared)
         else:
-            self._source = Streamed(split, self._widths, count, width)
+            self._source = Streamed(split, self._widths, count, width, self.shared)
         self._next = (0, 0)  # the epoch and the batch that the next `iter` begins with
         self._now = (0, 0)  # those that the next batch will be
         self._begun: int | None = None  # the epoch whose order is known
@@ -124,7 +125,7 @@ class Batches:
                 inputs = ((rows, source),)
             elif features is not None:
                 varying = features.offsets is not None
-                inputs = ((rows, *features.shape), *([(rows, features.shape[0])] if varying else []))
+                inputs = ((rows // self.shared, *features.shape), *([(rows, features.shape[0])] if varying else []))
             found.append((inputs, target))
         return found
 

@@ -40,7 +40,7 @@ class Corpus:
         made_from: what it was made from, and how.
         vocabulary: of what is to be written.
         source_vocabulary: of what is to be translated.
-        features: of the images; None where there are none.
+        features: of the images, or the pictures themselves; None where there are none.
     """
 
     folder: Path
@@ -54,7 +54,7 @@ class Corpus:
 
     @property
     def feature_shape(self) -> tuple[int, ...] | None:
-        """Of one image: (F,), or (R, D) with the most regions that an image has."""
+        """Of one image: (F,), or (R, D) with the most regions that an image has; (3, S, S) of a picture."""
         return None if self.features is None else self.features.shape
 
     def document_frequencies(self) -> DocumentFrequencies:
@@ -133,7 +133,7 @@ class Corpus:
     def inputs(
         self, split: str, rows: Sequence[int] | Tensor, device: torch.device | str | None = None
     ) -> tuple[Tensor, ...]:
-        """What the model reads of some items of a split: features (and the mask of regions), or source ids."""
+        """What the model reads of some items: features (and the mask of regions), pictures, or source ids."""
         which = np.asarray(rows.cpu() if isinstance(rows, Tensor) else rows, dtype=np.int64)
         return tuple(value.to(device or "cpu") for value in self.split(split).inputs(which))
 

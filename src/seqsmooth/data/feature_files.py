@@ -63,6 +63,7 @@ class _Listed:
     ids: Sequence[Id]
     shapes: list[tuple[int, ...]]
     dtype: np.dtype[Any]
+    encoder: str | None = None
 
     @cached_property
     def places(self) -> Mapping[Id, int]:
@@ -217,6 +218,11 @@ class Renamed:
     def dtype(self) -> np.dtype[Any]:
         """Of the values."""
         return self.source.dtype
+
+    @property
+    def encoder(self) -> str | None:
+        """What made them."""
+        return self.source.encoder
 
     @property
     def counts(self) -> NDArray[np.int64] | None:  # (N,)

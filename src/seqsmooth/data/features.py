@@ -49,6 +49,11 @@ class FeatureSource(Protocol):
         """The number of regions of each image; None where all have as many."""
         ...
 
+    @property
+    def encoder(self) -> str | None:
+        """What made them, and how it read the pictures; None where that is unknown."""
+        ...
+
     def blocks(self, rows: NDArray[np.int64]) -> Iterator[NDArray[Any]]:
         """The values of some rows, some at a time."""
         ...
@@ -57,10 +62,14 @@ class FeatureSource(Protocol):
 class FeatureStore:
     """Features by the id of their image: pooled (N, F), regions (N, R, D), or so many regions an image as it has.
 
+    Or the pictures themselves: (N, 3, S, S), bytes.
+
     Attributes:
         ids: of the images, one a row.
-        array: (N, F) or (N, R, D), or with `offsets` (M, D): the regions of all images, one after the other.
+        array: (N, F), (N, R, D) or (N, 3, S, S), or with `offsets` (M, D): the regions of all images, one after the
+            other.
         offsets: (N + 1,) where the regions of each image start; None where all have as many.
+        encoder: what made them, and how it read the pictures; None where that is unknown.
 
     Examples:
         >>> store = FeatureStore([42, 7], np.array([[0.5, 1.0], [2.0, 3.0]], dtype=np.float32))
@@ -71,14 +80,16 @@ class FeatureStore:
     def __init__(
         self,
         ids: Sequence[Id],
-        array: NDArray[Any],  # (N, F), (N, R, D), or (M, D)
+        array: NDArray[Any],  # (N, F), (N, R, D), (N, 3, S, S), or (M, D)
         offsets: NDArray[np.int64] | None = None,  # (N + 1,)
+        encoder: str | None = None,
     ) -> None:
         rows = len(array) if offsets is None else len(offsets) - 1
         checks.must(len(ids) == rows, "ids", f"one for each of the {rows} rows of features", f"{len(ids)} of them")
         dimensions = (2,) if offsets is not None else (2, 3)
-        rule = "(N, F) or (N, R, D)" if offsets is None else "(M, D)"
-        checks.must(array.ndim in dimensions, "features", f"of shape {rule}", array.shape)
+        rule = "(N, F) or (N, R, D), or pictures (N, 3, S, S) of bytes" if offsets is None else "(M, D)"
+        fits = array.ndim in dimensions or (offsets is None and is_picture(array.shape[1:], array.dtype))
+        checks.must(fits, "features", f"of shape {rule}", f"{array.shape} of {array.dtype}")
         checks.must(array.dtype.kind in "fiu", "features", "numbers", array.dtype)
         if offsets is not None:
             ordered = int(offsets[0]) == 0 and int(offsets[-1]) == len(array) and bool((np.diff(offsets) > 0).all())
@@ -86,16 +97,22 @@ class FeatureStore:
         self.ids = ids
         self.array = array
         self.offsets = offsets
+        self.encoder = encoder
 
     def __len__(self) -> int:
         return len(self.ids)
 
     @cached_property
     def shape(self) -> tuple[int, ...]:
-        """Of one image: (F,) or (R, D), where R is the most regions that an image has."""
+        """Of one image: (F,) or (R, D), where R is the most regions that an image has; (3, S, S) of a picture."""
         if self.offsets is None:
             return tuple(self.array.shape[1:])
         return (int(np.diff(self.offsets).max(initial=0)), int(self.array.shape[1]))
+
+    @property
+    def pictures(self) -> bool:
+        """Whether these are pictures, which nothing has looked at yet."""
+        return is_picture(self.row_shape, self.dtype)
 
     @property
     def row_shape(self) -> tuple[int, ...]:
@@ -125,7 +142,7 @@ class FeatureStore:
         self,
         rows: NDArray[np.integer[Any]],  # (n,)
     ) -> tuple[NDArray[Any], ...]:
-        """Features of some rows: (n, F) or (n, R, D); with `offsets` padded, and their mask (n, R) after them."""
+        """Features of some rows, as `array`; with `offsets` padded (n, R, D), and their mask (n, R) after them."""
         if self.offsets is None:
             return (self.array[rows],)
         start = self.offsets[rows]
@@ -157,13 +174,13 @@ class FeatureStore:
             held = json.loads(Path(f"{name}.json").read_text(encoding="utf-8"))
             if held["kind"] != KIND:
                 raise ValueError(f"it is of the kind {held['kind']!r}")
-            ids, varying = list(held["ids"]), bool(held["varying"])
+            ids, varying, encoder = list(held["ids"]), bool(held["varying"]), held.get("encoder")
         except OSError as error:
             raise ValueError(f"`features` must be {rule}, but {name}.json cannot be read: {error.strerror}.") from error
         except (ValueError, KeyError, TypeError) as error:
             raise ValueError(f"`features` must be {rule}, but {name}.json is damaged or something else.") from error
         offsets = open_array(f"{name}.offsets.npy", dimensions=1) if varying else None
-        return cls(ids, open_array(f"{name}.npy"), offsets)
+        return cls(ids, open_array(f"{name}.npy"), offsets, encoder)
 
 
 def write_features(
@@ -190,7 +207,9 @@ def write_features(
     if source.counts is not None:
         with ArrayWriter(Path(f"{path}.offsets.npy"), np.int64) as offsets:
             offsets.append(np.concatenate([[0], np.cumsum(source.counts[rows])]))
-    held = {"kind": KIND, "varying": source.counts is not None, "ids": [source.ids[row] for row in rows]}
+    held: dict[str, Any] = {"kind": KIND, "varying": source.counts is not None}
+    held |= {} if source.encoder is None else {"encoder": source.encoder}
+    held["ids"] = [source.ids[row] for row in rows]
     with text_written_whole(f"{path}.json") as file:
         json.dump(held, file)
 
@@ -210,6 +229,11 @@ def rows_of(source: FeatureSource, ids: Iterable[Id]) -> NDArray[np.int64]:
         checks.must(place is not None, "features", f"there for the image {name!r}", "missing")
         found.append(place)
     return np.array(found, dtype=np.int64)
+
+
+def is_picture(shape: Sequence[int], dtype: np.dtype[Any]) -> bool:
+    """Whether a row of this shape and type is a picture (3, S, S) of bytes."""
+    return len(shape) == 3 and shape[0] == 3 and shape[1] == shape[2] and dtype == np.uint8
 
 
 def rows_at_a_time(shape: Sequence[int], dtype: np.dtype[Any]) -> int:

@@ -59,10 +59,12 @@ class Streamed:
         widths: of each bucket.
         references: how many to give beside the targets; 0 for none.
         width: of the references.
+        shared: so many targets in a row have one row of inputs.
     """
 
-    def __init__(self, split: Split, widths: tuple[Widths, ...], references: int, width: int) -> None:
+    def __init__(self, split: Split, widths: tuple[Widths, ...], references: int, width: int, shared: int = 1) -> None:
         self.split = split
+        self.shared = shared
         self.widths = widths
         self.references = references
         self.width = width
@@ -87,7 +89,7 @@ class Streamed:
             references = references.view(len(rows), self.references, self.width)
         shown = np.where(rows < len(split.targets), items, -1).astype(np.int64)
         tokens = torch.tensor(epoch.tokens[number])
-        return Batch(split.held(items, source), targets, references, tokens, torch.from_numpy(shown))
+        return Batch(split.held(items[:: self.shared], source), targets, references, tokens, torch.from_numpy(shown))
 
 
 class Resident:
@@ -100,6 +102,7 @@ class Resident:
         width: of the references.
         device: where.
         vocabulary: the greatest number of words on either side.
+        shared: so many targets in a row have one row of inputs.
     """
 
     def __init__(
@@ -110,8 +113,11 @@ class Resident:
         width: int,
         device: torch.device,
         vocabulary: int,
+        shared: int = 1,
     ) -> None:
         self.widths = widths
+        self.shared = shared
+        self.pictures = split.pictures
         self.width = width
         self.references = references
         self.none = len(split.targets)
@@ -152,7 +158,8 @@ class Resident:
             several = self.beside.index_select(0, rows).view(-1)
             references = self.targets[:, : self.width].index_select(0, several).long()
             references = references.view(len(rows), self.references, self.width)
-        return Batch(self._inputs(items, source), targets, references, self.tokens[number], self.shown[number])
+        inputs = self._inputs(items[:: self.shared], source)
+        return Batch(inputs, targets, references, self.tokens[number], self.shown[number])
 
     def _inputs(self, items: Tensor, source: int) -> tuple[Tensor, ...]:
         if self.sources is not None:
@@ -160,7 +167,8 @@ class Resident:
         if self.features is None:
             return ()
         if self.regions is None:
-            return (self.features.index_select(0, items).float(),)
+            found = self.features.index_select(0, items)
+            return (found if self.pictures else found.float(),)
         start, count = (values.index_select(0, items).unsqueeze(1) for values in self.regions)
         there = self.column < count
         place = torch.where(there, start + self.column, start)

@@ -25,7 +25,7 @@ class Split:
         targets: what people wrote, the texts of one item after those of the other.
         firsts: the first target of each item, and after all the number of targets.
         sources: the source sentence of each item, in translation.
-        features: of the images, in captioning.
+        features: of the images, or the pictures themselves, in captioning.
         feature_rows: the row of each item in `features`.
     """
 
@@ -47,6 +47,11 @@ class Split:
     def paired(self) -> bool:
         """Whether each item has exactly one target."""
         return self.most == 1 and len(self.targets) == len(self)
+
+    @property
+    def pictures(self) -> bool:
+        """Whether the model reads pictures."""
+        return self.features is not None and self.features.pictures
 
     def item_of(self, targets: Ints) -> NDArray[np.int64]:
         """The item of each target."""
@@ -87,7 +92,7 @@ class Split:
         return tuple(torch.from_numpy(values).index_select(0, which) for values in found)
 
     def as_read(self, inputs: tuple[Tensor, ...]) -> tuple[Tensor, ...]:
-        """What was held with features in single precision, on whatever device."""
-        if self.sources is not None:
+        """What was held with features in single precision, on whatever device; pictures stay bytes."""
+        if self.sources is not None or self.pictures:
             return inputs
         return tuple(values if values.dtype == torch.bool else values.float() for values in inputs)

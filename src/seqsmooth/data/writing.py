@@ -17,7 +17,7 @@ import numpy as np
 
 from seqsmooth.data.arrays import ArrayWriter
 from seqsmooth.data.corpus import KIND, Corpus, open_corpus
-from seqsmooth.data.features import FeatureSource, Id, rows_of, write_features
+from seqsmooth.data.features import FeatureSource, Id, is_picture, rows_of, write_features
 from seqsmooth.data.sides import Lines, Side, Text, check_words, encode, sentences
 from seqsmooth.ops import checks
 from seqsmooth.ops.files import folder_written_whole, text_written_whole
@@ -50,7 +50,7 @@ def write_captions(
         folder: made anew.
         splits: for each the images, an id and captions each; "train" makes the vocabulary. Iterators will do. A caption
             is a string, or a list of words.
-        features: of the images, by their ids.
+        features: of the images, by their ids; or the pictures themselves (`seqsmooth.data.pictures`).
         side: how captions become ids.
         max_words: cut targets after so many words (the paper: 16); references for scores stay whole.
         missing: what to do with images without features: "refuse", or "drop" them.
@@ -63,9 +63,12 @@ def write_captions(
     checks.one_of("empty", empty, ("refuse", "drop"))
     side = side or Side()
     _check_splits(splits)
+    seen = features is not None and is_picture(features.row_shape, features.dtype)
+    checks.must(not seen or dtype is None, "dtype", "left out for pictures, which are bytes", dtype)
+    what = "pictures" if seen else "features"
     with folder_written_whole(folder) as out:
         items: dict[str, list[Id]] = {}
-        left_out: dict[str, dict[str, int]] = {"images_without_features": {}, "empty_captions": {}}
+        left_out: dict[str, dict[str, int]] = {f"images_without_{what}": {}, "empty_captions": {}}
         words = WordCounts({}, 0)
         for name, images in splits.items():
             items[name], without, emptied = [], 0, 0
@@ -73,7 +76,7 @@ def write_captions(
                 for identity, texts in images:
                     if features is not None and identity not in features.places:
                         told = f"missing for {identity!r} of {name}"
-                        checks.must(missing == "drop", "features", "there for every image", told)
+                        checks.must(missing == "drop", what, "there for every image", told)
                         without += 1
                         continue
                     captions = [side.words(text) for text in texts]
@@ -87,9 +90,9 @@ def write_captions(
                     firsts.append(np.array([lines.written]))
                     items[name].append(identity)
                     progress(f"images of {name}", len(items[name]))
-            rule = "a split with images" + (" that have features" if without else "")
+            rule = "a split with images" + (f" that have {what}" if without else "")
             checks.must(len(items[name]) > 0, name, rule, "empty")
-            left_out["images_without_features"][name] = without
+            left_out[f"images_without_{what}"][name] = without
             left_out["empty_captions"][name] = emptied
             words = lines.counts() if name == "train" else words
             with text_written_whole(out / f"{name}.items.json") as file:
@@ -100,7 +103,7 @@ def write_captions(
         encode(out, splits, "targets", vocabulary, max_words)
         _count_documents(out, len(items["train"]), vocabulary, progress)
         if features is not None:
-            _write_features(out, items, features, dtype, progress)
+            _write_features(out, items, features, dtype, what, progress)
         told_of = {"tokeniser": vocabulary.tokeniser, "max_words": max_words} | left_out | dict(made_from or {})
         counts = {name: len(ids) for name, ids in items.items()}
         _write_index(out, "captions", counts, told_of, "features.json" if features is not None else None, progress)
@@ -206,6 +209,7 @@ def _write_features(
     items: Mapping[str, Sequence[Id]],
     features: FeatureSource,
     dtype: str | None,
+    what: str,
     progress: Progress,
 ) -> None:
     order: list[Id] = []
@@ -213,7 +217,7 @@ def _write_features(
         with ArrayWriter(out / f"{name}.features.npy", np.int64) as rows:
             rows.append(np.arange(len(order), len(order) + len(ids)))
         order += ids
-    write_features(out / "features", features, rows_of(features, order), dtype, lambda done: progress("features", done))
+    write_features(out / "features", features, rows_of(features, order), dtype, lambda done: progress(what, done))
 
 
 def _count_documents(out: Path, documents: int, vocabulary: Vocabulary, progress: Progress) -> None:

@@ -64,15 +64,16 @@ class Model(Plain, Generic[Memory, State]):
 
     def forward(
         self,
-        inputs: Sequence[Tensor],  # what `encode` takes
+        inputs: Sequence[Tensor],  # what `encode` takes, of B rows, or of B / n: each is that of n rows of tokens
         tokens: Tensor,  # (B, T), or (B, K', T) as `candidates.inputs`
     ) -> Tensor:  # (B, T, D) or (B, K', T, D)
         """Hidden states, those of several prefixes an item in one pass."""
         checks.must(tokens.dim() in (2, 3), "tokens", "of shape (B, T) or (B, K', T)", tuple(tokens.shape))
         memory = self.encode(*inputs)
-        if tokens.dim() == 2:
-            return self.decode(memory, tokens)
-        hidden = self.decode(repeat(memory, tokens.shape[1]), tokens.flatten(0, 1))
+        read, rows = tokens.flatten(0, -2), max(memory[0].shape[0], 1)
+        rule = f"of B rows, a multiple of the {rows} rows of the inputs"
+        checks.must(tokens.shape[0] % rows == 0, "tokens", rule, f"of {tokens.shape[0]}")
+        hidden = self.decode(repeat(memory, read.shape[0] // rows), read)
         return hidden.reshape(*tokens.shape, hidden.shape[-1])
 
 

@@ -10,7 +10,7 @@ import torch
 from torch import Tensor
 
 from seqsmooth import rewards, smoothing
-from seqsmooth.models import Model, build
+from seqsmooth.models import Captioner, Model, build, build_encoder, parameter_groups
 from seqsmooth.models.registry import arguments
 from seqsmooth.ops import checks
 from seqsmooth.text import Vocabulary, WordVectors
@@ -43,9 +43,26 @@ class Builder:
 
     def model(self, config: sections.Config) -> Model[Any, Any]:
         """The model, its weights drawn from torch's global generator."""
-        section = config.model
+        if config.model.kind == Captioner.kind:
+            return self._captioner(config.model)
+        return self._writer(config.model, self.corpus.feature_shape)
+
+    def _captioner(self, section: Any) -> Captioner:
+        """An encoder, and a decoder of what it sees."""
+        shape = self.corpus.feature_shape
+        rule = "one that reads features or sources on this corpus, which has no pictures (`prepare captions --images`)"
+        checks.must(shape is not None and len(shape) == 3, "model.kind", rule, section.kind)
+        assert shape is not None
+        encoder = build_encoder(**_options(section.encoder))
+        rule = f"of pictures of {encoder.side} pixels a side, as the encoder's (`prepare captions --side`)"
+        checks.must(encoder.side == shape[-1], "data.folder", rule, f"of {shape[-1]}")
+        decoder = self._writer(section.decoder, encoder.feature_shape)
+        return Captioner(encoder, decoder, tuned=section.tuned)
+
+    def _writer(self, section: Any, shape: tuple[int, ...] | None) -> Model[Any, Any]:
+        """A model that writes from features of a shape, or from the sources of the corpus."""
         source, target = self.corpus.source_vocabulary, self.corpus.vocabulary
-        options = {item.name: getattr(section, item.name) for item in fields(section)}
+        options = _options(section)
         kind = options["kind"]
         for name, vocabulary in (("vectors", target), ("source_vectors", source)):
             if options.get(name) is not None and vocabulary is not None:
@@ -56,11 +73,10 @@ class Builder:
             assert source is not None
             sizes: dict[str, Any] = {"source_size": len(source), "source_pad": source.specials().pad}
         else:
-            shape = self.corpus.feature_shape
             checks.must(shape is not None, "model.kind", "one for translation on this corpus", kind)
             assert shape is not None
             fits = len(shape) == (1 if kind == "show_tell" else 2)
-            rule = "show_tell for pooled features, top_down for regions"
+            rule = "show_tell for pooled features, top_down for regions, captioner for pictures"
             checks.must(fits, "model.kind", rule, f"{kind} for features of shape {tuple(shape)}")
             sizes = {"feature_size": shape[-1]}
         return build(**options, vocab_size=len(target), **sizes)
@@ -159,11 +175,17 @@ class Builder:
         return torch.where(known.unsqueeze(-1), values, drawn)
 
 
+def _options(section: Any) -> dict[str, Any]:
+    return {item.name: getattr(section, item.name) for item in fields(section)}
+
+
 def make_optimizer(model: Model[Any, Any], section: sections.Optimizer) -> torch.optim.Optimizer:
     """Adam or AdamW over the parameters that learn, in one launch; each group knows the rate that it began with."""
-    parameters = [value for value in model.parameters() if value.requires_grad]
     how: dict[str, Any] = {"betas": section.betas, "eps": section.eps, "weight_decay": section.weight_decay}
-    made = adam(parameters, section.lr, decoupled=section.kind == "adamw", **how)
-    for group in made.param_groups:
-        group["initial_lr"] = section.lr
-    return made
+    how["decoupled"] = section.kind == "adamw"
+    if isinstance(model, Captioner):
+        rate = section.lr if section.encoder_lr is None else section.encoder_lr
+        return adam(parameter_groups(model, section.lr, rate), section.lr, **how)
+    rule = "left out for a model without an encoder, any but a captioner"
+    checks.must(section.encoder_lr is None, "optimizer.encoder_lr", rule, section.encoder_lr)
+    return adam([value for value in model.parameters() if value.requires_grad], section.lr, **how)

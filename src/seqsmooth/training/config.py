@@ -175,6 +175,7 @@ class Optimizer:
 
     kind: Literal["adam", "adamw"] = "adam"
     lr: float = 5e-4
+    encoder_lr: float | None = None  # of what learns of a captioner's encoder; `lr` by default
     betas: tuple[float, float] = (0.9, 0.999)
     eps: float = 1e-8
     weight_decay: float = 0.0
@@ -251,7 +252,9 @@ class Trainer:
     accumulate: int = 1
     device: Literal["auto", "cpu", "cuda"] = "auto"
     processes: int = 1
-    start_from: Path | None = None  # the folder of a run, whose best weights this one begins with
+    start_from: Path | None = None
+    """The folder of a run, whose best weights this one begins with; `{seed}` in it is the seed of this one. Of a run on
+    features, a captioner takes them for its decoder."""
     bundle: int = 25
     log_every: int = 100
     checkpoint_every: int | None = None

@@ -6,7 +6,7 @@ import json
 import platform
 import sys
 from collections.abc import Mapping
-from dataclasses import dataclass, fields, replace
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
@@ -17,6 +17,7 @@ from seqsmooth.ops import checks
 from seqsmooth.ops.files import text_written_whole
 from seqsmooth.training.config import Config, plain
 from seqsmooth.training.journal import read_log
+from seqsmooth.training.model_sections import without_starts
 from seqsmooth.training.places import find_corpus
 from seqsmooth.training.reader import differences, load_yaml, parse_config, text_of
 from seqsmooth.training.weights import load_weights
@@ -188,8 +189,7 @@ def load_model(
 
     run = Run.open(folder)
     corpus, config = run.corpus(data), run.config
-    starts = {item.name: None for item in fields(config.model) if item.name.endswith("vectors")}
-    config = replace(config, model=replace(config.model, **starts))  # where it began no longer matters
+    config = replace(config, model=without_starts(config.model))
     with torch.random.fork_rng(devices=[]):
         model = Builder(corpus).model(config)
     load_weights(run.weights(which), model, vocabulary=corpus.vocabulary.checksum)

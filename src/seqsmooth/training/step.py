@@ -173,7 +173,7 @@ def _together(losses: list[Loss]) -> Loss:
 
 
 def adam(
-    parameters: Iterable[torch.nn.Parameter],
+    parameters: Iterable[torch.nn.Parameter] | Iterable[dict[str, Any]],
     lr: float,
     *,
     betas: tuple[float, float] = (0.9, 0.999),
@@ -183,19 +183,24 @@ def adam(
 ) -> torch.optim.Adam | torch.optim.AdamW:
     """Adam in one launch, which can be captured; its learning rate is a tensor: `group["lr"].fill_(...)` changes it.
 
+    Groups of parameters may have an `lr` of their own, which becomes a tensor, too, and is kept as `initial_lr`.
     Where `decoupled`, the decay of the weights is apart from the gradient (AdamW, Loshchilov and Hutter 2019).
     """
-    parameters = list(parameters)
-    checks.must(len(parameters) > 0, "parameters", "one or more", "none")
-    home = parameters[0].device
-    rate = torch.tensor(checks.non_negative("lr", lr), device=home)
+    given: list[Any] = list(parameters)
+    groups: list[dict[str, Any]] = given if given and isinstance(given[0], dict) else [{"params": given}]
+    everything = [value for group in groups for value in group["params"]]
+    checks.must(len(everything) > 0, "parameters", "one or more", "none")
+    home = everything[0].device
+    rates = [checks.non_negative("lr", group.get("lr", lr)) for group in groups]
     made = torch.optim.AdamW if decoupled else torch.optim.Adam
     return made(
-        parameters,
-        rate,
-        betas,
-        eps,
-        weight_decay,
+        [
+            {**group, "lr": torch.tensor(rate, device=home), "initial_lr": rate}
+            for group, rate in zip(groups, rates, strict=True)
+        ],
+        betas=betas,
+        eps=eps,
+        weight_decay=weight_decay,
         fused=True,
         capturable=home.type == "cuda",
     )

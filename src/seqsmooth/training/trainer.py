@@ -29,7 +29,7 @@ from seqsmooth.training.places import find_corpus
 from seqsmooth.training.progress import StepBar
 from seqsmooth.training.runs import Run, create_run, resume_run, write_manifest
 from seqsmooth.training.schedules import annealed
-from seqsmooth.training.weights import load_weights
+from seqsmooth.training.starting import start_from_run
 
 LOGGERS = {"tensorboard": ("tensorboard", "tensorboardX"), "wandb": ("wandb",)}
 
@@ -64,8 +64,7 @@ def train(config: Config, folder: str | Path) -> Run:
             return run
     else:
         if config.trainer.start_from is not None:
-            weights = Run.open(config.trainer.start_from).weights("best")
-            load_weights(weights, model, vocabulary=corpus.vocabulary.checksum)
+            start_from_run(model, config, corpus)
         _check_new(folder)
         objective = Builder(corpus).objective(config)
         facts = {
@@ -150,6 +149,7 @@ def _fit(run: Run, config: Config, corpus: Corpus, model: Any, device: str) -> R
         learner.note = lambda row: _note(row, journal, bar, trainer)
     if held is not None:
         learner.on_load_checkpoint({"seqsmooth": held})
+        bundles.batches.set_epoch(held["epochs"])  # where an epoch had just ended, Lightning does not tell the loader
     if held is None or not learner.ended:
         trainer.fit(learner, train_dataloaders=bundles, ckpt_path=None if held is None else run.last, weights_only=True)
     if not learner.ended:  # Lightning ends quietly where it was interrupted

@@ -1,0 +1,158 @@
+"""The options of `seqsmooth prepare`."""
+
+from __future__ import annotations
+
+import argparse
+from pathlib import Path
+from typing import Any
+
+DESCRIPTION = """\
+Make a corpus ready for training: words, vocabulary, token arrays, features or pictures, references, in one new folder.
+
+WHAT is captions, pairs, features (of pictures, by an encoder), or a well-known corpus (multi30k, tatoeba, iwslt14,
+wmt14, wmt14-full), which is downloaded unless --source says where it is. The folder appears when it is complete, and
+one that is there is never touched."""
+
+EXAMPLES = """\
+examples:
+  seqsmooth prepare captions dataset_coco.json coco --train-splits train,restval --features pool.npy --max-words 16
+  seqsmooth prepare captions dataset_flickr8k.json flickr8k-pictures --images Images --side 224
+  seqsmooth prepare captions train=captions_train2014.json val=captions_val2014.json coco --tokeniser ptb
+  seqsmooth prepare pairs out --train train.de train.en --val valid.de valid.en --test test.de test.en
+  seqsmooth prepare features images coco-lite2 --encoder efficientnet_lite --set size=2 --device cuda
+  seqsmooth prepare multi30k multi30k.de-en --source FOLDER
+  seqsmooth prepare iwslt14 iwslt14.de-en
+
+`seqsmooth prepare WHAT --help` lists the options of each."""
+
+CAPTIONS_EXAMPLE = """\
+example:
+  seqsmooth prepare captions dataset_coco.json coco --train-splits train,restval --features pool.npy --missing drop
+  seqsmooth prepare captions dataset_flickr8k.json flickr8k-pictures --images Images --side 224
+
+Pictures instead of features are for a model of the kind captioner, which sees them itself and may tune its CNN."""
+PAIRS_EXAMPLE = """\
+example:
+  seqsmooth prepare pairs out --train train.de train.en --val valid.de valid.en --min-count 2"""
+FEATURES_EXAMPLE = """\
+example:
+  seqsmooth prepare features val2014 coco-grid --encoder efficientnet_lite --set output=regions --set grid=4
+
+OUT.npy and OUT.json are what `prepare captions --features OUT.json` takes. Run again, it goes on where it stopped."""
+RECIPE_EXAMPLE = """\
+example:
+  seqsmooth prepare {0} {0}.corpus --cache downloads"""
+
+_TOKENISERS = "whitespace, ptb, moses:de, moses:de:lower, hf:NAME"
+
+
+def options(parser: argparse.ArgumentParser) -> None:
+    """Declare the options."""
+    parser.description = DESCRIPTION
+    parser.epilog = EXAMPLES
+    parser.formatter_class = argparse.RawDescriptionHelpFormatter
+    kinds = parser.add_subparsers(metavar="WHAT", required=True)
+    _captions_options(_kind(kinds, "captions", "captions of images, from json", CAPTIONS_EXAMPLE))
+    _pairs_options(_kind(kinds, "pairs", "parallel text, from files", PAIRS_EXAMPLE))
+    _features_options(_kind(kinds, "features", "features of pictures, by an encoder", FEATURES_EXAMPLE))
+    for name, summary in RECIPES.items():
+        _recipe_options(_kind(kinds, name, summary, RECIPE_EXAMPLE.format(name)))
+
+
+# As in `data.recipes`, which is not imported before it is needed; a test compares them.
+RECIPES = {
+    "multi30k": "Multi30k task 1: 29,000 captions in en, de, fr, cs",
+    "tatoeba": "short sentences of Tatoeba with English on one side",
+    "iwslt14": "IWSLT'14 German-English talks, as the paper: 153k pairs",
+    "wmt14": "WMT'14 English-French, the selection of 12 M pairs of the paper",
+    "wmt14-full": "WMT'14 English-French, all 40 M pairs of the task, raw",
+}
+
+
+def _kind(kinds: Any, name: str, summary: str, example: str) -> argparse.ArgumentParser:
+    parser: argparse.ArgumentParser = kinds.add_parser(
+        name,
+        help=summary,
+        description=summary,
+        epilog=example,
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+    )
+    parser.set_defaults(what=name)
+    return parser
+
+
+def _captions_options(parser: argparse.ArgumentParser) -> None:
+    rule = "Karpathy's json, or COCO's annotations as train=FILE val=FILE"
+    parser.add_argument("captions", nargs="+", metavar="CAPTIONS", help=rule)
+    parser.add_argument("out", type=Path, metavar="OUT", help="the folder to make")
+    parser.add_argument("--train-splits", default="train", metavar="NAMES", help="of Karpathy's, as in train,restval")
+    parser.add_argument("--val-splits", default="val", metavar="NAMES", help="of Karpathy's (default val)")
+    parser.add_argument("--test-splits", default="test", metavar="NAMES", help="of Karpathy's (default test)")
+    rule = "an .npy with its ids, a folder of .npy or .npz files, an .h5, or a store's .json"
+    parser.add_argument("--features", type=Path, metavar="PATH", help=rule)
+    rule = "the id of each row of an .npy or .h5 (default NAME.ids.txt beside NAME.npy)"
+    parser.add_argument("--feature-ids", type=Path, metavar="FILE", help=rule)
+    parser.add_argument("--feature-key", metavar="NAME", help="the array of an .npz or .h5 with several")
+    parser.add_argument("--dtype", choices=("float16", "float32"), help="of the features (default: as they are)")
+    rule = "a folder of pictures, which are kept as bytes instead of features; found by their names"
+    parser.add_argument("--images", type=Path, metavar="FOLDER", help=rule)
+    parser.add_argument("--side", type=int, help="of the pictures, as the encoder wants them (default 224)")
+    _reading_options(parser)
+    rule = "images without features or pictures: refuse (default), or drop them and say how many"
+    parser.add_argument("--missing", choices=("refuse", "drop"), default="refuse", help=rule)
+    rule = "captions without words: refuse (default), or drop them and say how many"
+    parser.add_argument("--empty", choices=("refuse", "drop"), default="refuse", help=rule)
+    parser.add_argument("--tokeniser", metavar="NAME", help=f"{_TOKENISERS} (default: Karpathy's own tokens)")
+    parser.add_argument("--min-count", type=int, default=5, help="rarer words become <unk> (default 5)")
+    parser.add_argument("--most-words", type=int, help="keep no more words than this, the most frequent")
+    parser.add_argument("--max-words", type=int, help="cut targets after so many words (the paper: 16)")
+
+
+def _pairs_options(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("out", type=Path, metavar="OUT", help="the folder to make")
+    rule = "source and target (and more targets), plain, .gz or .sgm; or one file with tabs"
+    parser.add_argument("--train", type=Path, nargs="+", required=True, metavar="FILE", help=rule)
+    parser.add_argument("--val", type=Path, nargs="+", metavar="FILE", help="the same, for validation")
+    parser.add_argument("--test", type=Path, nargs="+", metavar="FILE", help="the same, for the test")
+    parser.add_argument("--columns", default="1,2", help="of source and target in a file with tabs (default 1,2)")
+    parser.add_argument("--source-tokeniser", default="whitespace", metavar="NAME", help=_TOKENISERS)
+    parser.add_argument("--target-tokeniser", default="whitespace", metavar="NAME", help=_TOKENISERS)
+    parser.add_argument("--min-count", type=int, default=1, help="rarer words become <unk> (default 1)")
+    parser.add_argument("--most-words", type=int, help="keep no more words than this, the most frequent")
+    parser.add_argument("--max-words", type=int, help="of either side of a training pair")
+    rule = "training pairs with more: cut them (default), or drop them"
+    parser.add_argument("--longer", choices=("cut", "drop"), default="cut", help=rule)
+    rule = "training pairs with an empty side: refuse (default), or drop them"
+    parser.add_argument("--empty", choices=("refuse", "drop"), default="refuse", help=rule)
+
+
+def _features_options(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("images", type=Path, metavar="IMAGES", help="a folder of pictures; their names are their ids")
+    parser.add_argument("out", type=Path, metavar="OUT", help="what the files to write begin with")
+    rule = "efficientnet_lite (default) or transformers"
+    parser.add_argument("--encoder", default="efficientnet_lite", metavar="KIND", help=rule)
+    rule = "an argument of the encoder, as in size=2, output=regions, grid=7"
+    parser.add_argument("--set", action="append", default=[], metavar="NAME=VALUE", help=rule)
+    _reading_options(parser)
+    parser.add_argument("--batch-size", type=int, default=64, help="pictures at a time (default 64)")
+    parser.add_argument("--device", help="cuda or cpu (default: cuda where there is one)")
+    parser.add_argument("--dtype", choices=("float16", "float32"), default="float16", help="on disk (default float16)")
+
+
+def _reading_options(parser: argparse.ArgumentParser) -> None:
+    rule = "scale pictures to so many pixels a side and cut out the middle (default: cut nothing)"
+    parser.add_argument("--resize", type=int, help=rule)
+    parser.add_argument("--workers", type=int, default=2, help="threads that read pictures (default 2)")
+
+
+def _recipe_options(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("out", type=Path, metavar="OUT", help="the folder to make")
+    parser.add_argument("--languages", metavar="A-B", help="source and target, as in de-en")
+    rule = "take files from here and download nothing: the archives' files, or train.de, train.en, val.de and so on"
+    parser.add_argument("--source", type=Path, metavar="FOLDER", help=rule)
+    parser.add_argument("--cache", type=Path, metavar="FOLDER", help="keep downloads here (default ~/.cache/seqsmooth)")
+    rule = f"{_TOKENISERS}, with {{}} for the language"
+    parser.add_argument("--tokeniser", metavar="NAME", help=rule)
+    parser.add_argument("--min-count", type=int, help="rarer words become <unk>")
+    parser.add_argument("--most-words", type=int, help="keep no more words than this, the most frequent")
+    parser.add_argument("--max-words", type=int, help="drop training pairs with more")
