@@ -177,7 +177,7 @@ def test_what_is_absent_is_said_below_the_table(
         (["--confidence", "2"], "`confidence` must be between 0 and 1, but is 2.0 instead."),
         (["--resamples", "0"], "`resamples` must be 1 or more, but is 0 instead."),
         (["--timeout", "0"], "`timeout` must be greater than 0, but is 0.0 instead."),
-        (["--against", "none.txt"], "`none.txt` must be a file that can be read, but is not: No such file or "),
+        (["--against", "none.txt"], "`hypotheses` must be a file that is there, but is none.txt instead."),
         (["--json", "none/s.json"], "`json` must be in a folder that is there, but is none/s.json instead."),
     ],
 )

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import gzip
 import json
 from pathlib import Path
 from typing import Any
 
 import pytest
 
+from seqsmooth.decoding import Hypothesis, HypothesisFile
 from seqsmooth.metrics import align, coco_results, read_hypotheses, read_references
 from seqsmooth.metrics.sentences import Written
 
@@ -34,6 +36,16 @@ def test_json_lines(tmp_path: Path) -> None:
     assert read.sentences == {"42": Written("A man."), "x": Written("a cat", ("a", "cat"))}
     assert not read.numbered
     assert [written.words() for written in read.sentences.values()] == [("A", "man."), ("a", "cat")]
+
+
+def test_what_decode_writes_and_gzip(tmp_path: Path) -> None:
+    first, second = Hypothesis((4, 5), -1.5, -0.5, True), Hypothesis((5,), -2.5, -0.9, True)
+    with HypothesisFile(tmp_path / "d.jsonl", [7, 8], text=lambda tokens: " ".join(map(str, tokens))) as file:
+        file.add(7, [first, second])
+        file.add(8, [])
+    assert read_hypotheses(tmp_path / "d.jsonl").sentences == {"7": Written("4 5"), "8": Written("")}
+    (tmp_path / "d.jsonl.gz").write_bytes(gzip.compress((tmp_path / "d.jsonl").read_bytes()))
+    assert read_hypotheses(tmp_path / "d.jsonl.gz").sentences == read_hypotheses(tmp_path / "d.jsonl").sentences
 
 
 def test_the_coco_servers_format_there_and_back(tmp_path: Path) -> None:
@@ -168,10 +180,19 @@ def test_parallel_files_of_different_length(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("name", "held", "sentence"),
     [
-        ("h.jsonl", '{"id": 1, "text": "a"}\n{"id": 2, "te', "Line 2 of `PATH` must be whole JSON, but is not: "),
-        ("h.jsonl", '{"id": 1, "txt": "a"}', '`line 1 of PATH` must be an object with "id" and "text" or "tokens", '),
+        (
+            "h.jsonl",
+            '{"id": 1, "text": "a"}\n{"id": 2, "te',
+            "`hypotheses` must be whole JSON, but PATH is not in line 2.",
+        ),
+        ("h.jsonl", '{"id": 1, "txt": "a"}', '`line 1 of PATH` must be an object with "id" and "text" or "tokens" or '),
         ("h.jsonl", '{"id": 1, "text": "a"}\n{"text": "b"}', '`line 2 of PATH` must be an object with "id" and '),
-        ("h.jsonl", "[1]", '`line 1 of PATH` must be an object with "id" and "text" or "tokens", but is [1] instead.'),
+        (
+            "h.jsonl",
+            "[1]",
+            '`line 1 of PATH` must be an object with "id" and "text" or "tokens" or "hypotheses", but is [1]',
+        ),
+        ("h.jsonl", '{"id": 1, "hypotheses": [{"score": 1}]}', "`line 1 of PATH` must be an object with a sentence, "),
         ("h.jsonl", '{"id": 1, "text": 5}', "`line 1 of PATH` must be an object with a sentence, a string or "),
         ("h.jsonl", '{"id": 1.5, "text": "a"}', "`line 1 of PATH` must be an object whose id is a whole number or a "),
         (
@@ -181,8 +202,8 @@ def test_parallel_files_of_different_length(tmp_path: Path) -> None:
         ),
         ("h.jsonl", "\n", "`PATH` must be a file with at least one hypothesis, but is empty instead."),
         ("h.txt", "", "`PATH` must be a file with a sentence a line, but is empty instead."),
-        ("h.txt", b"good\nb\xe4d\n", "`PATH` must be UTF-8 text, but is not in line 2."),
-        ("h.json", '[{"image_id": 4', "`PATH` must be whole JSON, but is not: "),
+        ("h.txt", b"good\nb\xe4d\n", "`hypotheses` must be text in UTF-8, but PATH is not in line 2."),
+        ("h.json", '[{"image_id": 4', "`hypotheses` must be whole JSON, but PATH is damaged at line 1, column "),
         ("h.json", {"a": 1}, '`PATH` must be a list of {"image_id": ..., "caption": ...}, but is a dict instead.'),
         ("h.json", [{"image_id": 4}], '`entry 1 of PATH` must be an object with "image_id" and "caption", but is '),
     ],
@@ -221,7 +242,7 @@ def test_wrong_references_are_one_sentence(tmp_path: Path, held: Any, sentence: 
 
 
 def test_files_that_are_not_there(tmp_path: Path) -> None:
-    with pytest.raises(ValueError, match=r"none.txt` must be a file that can be read, but is not: No such file or dir"):
+    with pytest.raises(ValueError, match=r"`hypotheses` must be a file that is there, but is .*none.txt instead"):
         read_hypotheses(tmp_path / "none.txt")
     with pytest.raises(ValueError, match=r"must be one json or several files of plain text, but is a.json, b.json"):
         read_references(["a.json", "b.json"])

@@ -155,7 +155,7 @@ PROPOSE: Cases = {
     ),
     "generator a seed": (
         lambda: propose(generator=0),
-        r"`generator` must be a torch\.Generator \(`torch\.Generator\(\)\..* makes one\), but is an int",
+        r"`generator` must be a torch\.Generator \(`torch\.Generator\(\)\..* makes one\) or a Philox, but is an int",
     ),
     "stream a number": (lambda: propose(stream=0), r"`stream` must be a torch\.cuda\.Stream, but is an int"),
     "generator of another device": (
@@ -279,7 +279,7 @@ CALL: Cases = {
     ),
     "generator a seed": (
         lambda: ss.Objective(hamming(samples=2))(LOGITS, TARGETS, generator=0),
-        r"`generator` must be a torch\.Generator \(`torch\.Generator\(\)\..* makes one\), but is an int",
+        r"`generator` must be a torch\.Generator \(`torch\.Generator\(\)\..* makes one\) or a Philox, but is an int",
     ),
 }
 

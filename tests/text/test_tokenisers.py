@@ -117,7 +117,8 @@ def test_pieces_are_those_of_hugging_face(tmp_path: Path) -> None:
     made.save(str(path))
     split = tokeniser(f"hf:{path}")
     assert split("a skateboard") == ["a", "skate", "##board"]
-    assert split.signature == f"hf:{path}|pieces:4"
+    assert split("a snowboard") == ["a", "<unk>"]
+    assert split.signature == f"hf:{path}|pieces:4|join:##"
     path.write_text("{}", encoding="utf-8")
     with pytest.raises(ValueError, match=r"`name` must be a tokenizer.json, but .* is something else instead\."):
         HuggingFaceTokeniser(str(path))

@@ -111,12 +111,11 @@ def test_killed_in_the_middle(tmp_path: Path) -> None:
     given = values(tmp_path / "corpus", trainer={"max_epochs": 4, "bundle": 5, "checkpoint_every": 10})
     (tmp_path / "config.yaml").write_text(yaml.safe_dump(given), encoding="utf-8")
 
-    def command(run: str) -> list[str]:
-        return [sys.executable, "-m", "seqsmooth", "train", "config.yaml", "--run", run, "--trainer.max_epochs", "3"]
-
+    words = ["train", "config.yaml", "--run", "killed", "--trainer.max_epochs", "3"]
     root = Path(__file__).resolve().parents[2] / "src"
     alone = os.environ | {"PYTHONPATH": str(root), "OMP_NUM_THREADS": "1"}
-    process = subprocess.Popen(command("killed"), cwd=tmp_path, env=alone, stderr=subprocess.PIPE)
+    command = [sys.executable, "-m", "seqsmooth", *words]
+    process = subprocess.Popen(command, cwd=tmp_path, env=alone, stderr=subprocess.PIPE)
     deadline = time.monotonic() + 120
     while not (tmp_path / "killed" / "checkpoints" / "last.ckpt").is_file() and process.poll() is None:
         assert time.monotonic() < deadline
@@ -127,7 +126,7 @@ def test_killed_in_the_middle(tmp_path: Path) -> None:
     assert not before.finished
     held = torch.load(before.last, weights_only=True)["seqsmooth"]
     assert 0 < held["steps"] < 150
-    done = subprocess.run(command("killed"), cwd=tmp_path, env=alone, capture_output=True, text=True, check=False)
+    done = subprocess.run(command, cwd=tmp_path, env=alone, capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stderr
     train(read_config(tmp_path / "config.yaml", [("trainer.max_epochs", "3")]), tmp_path / "whole")
     same(tmp_path / "killed", tmp_path / "whole")

@@ -40,31 +40,6 @@ def test_plateaus_are_counted(tmp_path: Path) -> None:
     assert rates == pytest.approx([1e-9, 1e-9, 5e-10, 2.5e-10])
 
 
-def test_loggers_that_are_not_installed_are_named(tmp_path: Path) -> None:
-    captions(tmp_path / "corpus")
-    for name in ("tensorboard", "wandb"):
-        try:
-            __import__(name)
-        except ImportError:
-            with pytest.raises(ValueError, match=r"`trainer\.loggers` must be of packages that are installed"):
-                train(parse_config(values(tmp_path / "corpus", trainer={"loggers": [name]})), tmp_path / name)
-            assert not (tmp_path / name).exists()
-
-
-def test_rows_go_to_loggers(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    from pytorch_lightning.loggers import CSVLogger
-
-    from seqsmooth.training import trainer
-
-    captions(tmp_path / "corpus")
-    monkeypatch.setattr(trainer, "_loggers", lambda names, folder: CSVLogger(folder, name="copy", version=""))
-    run = train(parse_config(values(tmp_path / "corpus", trainer={"max_epochs": 1})), tmp_path / "run")
-    text = (tmp_path / "run" / "copy" / "metrics.csv").read_text(encoding="utf-8")
-    assert "train/nll" in text
-    assert "val/cider" in text
-    assert len(run.log) == 5
-
-
 def test_a_loss_that_is_no_number_ends_the_run(tmp_path: Path) -> None:
     captions(tmp_path / "corpus")
     wild = {"optimizer": {"lr": 3e38, "clip": None}, "schedule": {"kind": "constant", "warmup": 0}}

@@ -27,7 +27,7 @@ def options(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("corpus", type=Path, help=rule)
     parser.add_argument("--out", type=Path, required=True, metavar="FILE", help="where the vectors go")
     parser.add_argument("--vocabulary", type=Path, metavar="FILE", help="where the vocabulary goes, too, as JSON")
-    rule = "whitespace, ptb, moses:en, moses:en:lower, hf:NAME (default: a json's own tokens; white space in text)"
+    rule = "whitespace, ptb, moses:en:lower, subword-nmt, hf:NAME (default: a json's own tokens; white space in text)"
     parser.add_argument("--tokeniser", metavar="NAME", help=rule)
     rule = "of a json, as in train,restval (default all), or of a prepared corpus (default train)"
     parser.add_argument("--splits", default="", metavar="NAMES", help=rule)

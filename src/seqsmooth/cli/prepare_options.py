@@ -43,7 +43,7 @@ RECIPE_EXAMPLE = """\
 example:
   seqsmooth prepare {0} {0}.corpus --cache downloads"""
 
-_TOKENISERS = "whitespace, ptb, moses:de, moses:de:lower, hf:NAME"
+_TOKENISERS = "whitespace, ptb, moses:de, moses:de:lower, subword-nmt, hf:NAME"
 
 
 def options(parser: argparse.ArgumentParser) -> None:

@@ -8,9 +8,9 @@ from pathlib import Path
 DESCRIPTION = """\
 Score captions or translations against their references.
 
-HYPOTHESES is JSON Lines ({"id": 42, "text": "a man on a horse"}, or "tokens": [...]), a results file of the COCO
-server ([{"image_id": 42, "caption": "..."}]), or plain text, a sentence a line. REFERENCES is Karpathy's json, COCO's
-annotations json, or plain text, in one file or several."""
+HYPOTHESES is JSON Lines ({"id": 42, "text": "a man on a horse"}, or "tokens": [...], or what `seqsmooth decode`
+writes), a results file of the COCO server ([{"image_id": 42, "caption": "..."}]), or plain text, a sentence a line.
+REFERENCES is Karpathy's json, COCO's annotations json, or plain text, in one file or several."""
 
 EXAMPLES = """\
 examples:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
@@ -22,6 +23,7 @@ from seqsmooth.data.tokens import TokenStore
 from seqsmooth.ops import checks
 from seqsmooth.rewards import DocumentFrequencies
 from seqsmooth.text import Vocabulary
+from seqsmooth.text.vocabulary import SPECIALS
 
 KIND = "seqsmooth corpus 1"
 TASKS = ("captions", "translation")
@@ -75,12 +77,27 @@ class Corpus:
 
     def references(self, split: str) -> list[list[list[str]]]:
         """The words of all that people wrote for each item, whole and as they are scored."""
+        targets = self.targets(split)
+        if not self.vocabulary.of_pieces:
+            return targets
+        return [[self.vocabulary.join(tokens) for tokens in several] for several in targets]
+
+    def targets(self, split: str) -> list[list[list[str]]]:
+        """The same as the tokens that a model writes: words, or the pieces of a subword tokeniser."""
         lines = self.texts(split)
         counts = np.diff(self.split(split).firsts).tolist()
         return [[next(lines).split(" ") for _ in range(count)] for count in counts]
 
+    def word_counts(self) -> dict[str, int]:
+        """How often each word occurs in the training targets; those that the vocabulary leaves out are left out."""
+        vocabulary = self.vocabulary
+        if not vocabulary.of_pieces:
+            words = zip(vocabulary.words[len(SPECIALS) :], vocabulary.counts[len(SPECIALS) :], strict=True)
+            return {word: count for word, count in words if count > 0}
+        return dict(Counter(word for line in self.texts("train") for word in vocabulary.join(line.split(" "))))
+
     def texts(self, split: str, side: str = "targets") -> Iterator[str]:
-        """The words of one text after the other, a space between them: targets, or the sources of a translation."""
+        """The tokens of one text after the other, a space between them: targets, or the sources of a translation."""
         self._check(split)
         checks.one_of("side", side, ("targets", "sources"))
         path = self.folder / f"{split}.{side}.txt"

@@ -1,15 +1,16 @@
 """Hypotheses and references from files, as people have them.
 
-Hypotheses: JSON Lines, one `{"id": ..., "text": ...}` or `{"id": ..., "tokens": [...]}` a line; the results format of
-the COCO server, `[{"image_id": ..., "caption": ...}]`; or plain text, a sentence a line. References: Karpathy's json,
-COCO's own annotations, or plain text in one file or several, parallel. All text is UTF-8. Ids are compared as strings,
+Hypotheses: JSON Lines, one `{"id": ..., "text": ...}` or `{"id": ..., "tokens": [...]}` a line, or what `seqsmooth
+decode` writes, of which the first hypothesis counts; the results format of the COCO server, `[{"image_id": ...,
+"caption": ...}]`; or plain text, a sentence a line. References: Karpathy's json, COCO's own annotations, or plain text
+in one file or several, parallel. All text is UTF-8, compressed where the name ends in .gz. Ids are compared as strings,
 so that 42 is "42", and the id of a line of plain text is its number.
 """
 
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -17,7 +18,7 @@ from typing import Any
 from seqsmooth.metrics.corpus import check_same_items
 from seqsmooth.ops import checks
 from seqsmooth.text.captions import read_images
-from seqsmooth.text.files import suspicious_line
+from seqsmooth.text.files import read_json, read_json_lines, read_lines, suspicious_line
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,16 +60,17 @@ class References:
 def read_hypotheses(path: str | Path) -> Hypotheses:
     """Read hypotheses in any of the formats of this module; the suffix .json or .jsonl says which."""
     path = Path(path)
-    if path.suffix == ".jsonl":
-        entries = [(f"line {number} of {path}", entry) for number, entry in _json_lines(path)]
-        return _entries(path, entries, "id", ("text", "tokens"))
-    if path.suffix == ".json":
-        held = _json(path)
+    name = "hypotheses"
+    if _suffix(path) == ".jsonl":
+        entries = [(f"line {number} of {path}", entry) for number, entry in read_json_lines(path, name)]
+        return _entries(path, entries, "id", ("text", "tokens", "hypotheses"))
+    if _suffix(path) == ".json":
+        held = read_json(path, name)
         rule = 'a list of {"image_id": ..., "caption": ...}'
         checks.must(isinstance(held, list), str(path), rule, checks.described(held))
         entries = [(f"entry {place} of {path}", entry) for place, entry in enumerate(held, 1)]
         return _entries(path, entries, "image_id", ("caption",))
-    return Hypotheses(path, {str(n): Written(line) for n, line in enumerate(_lines(path), 1)}, numbered=True)
+    return Hypotheses(path, {str(n): Written(line) for n, line in enumerate(_lines(path, name), 1)}, numbered=True)
 
 
 def read_references(paths: str | Path | Sequence[str | Path], *, split: str = "test") -> References:
@@ -81,11 +83,11 @@ def read_references(paths: str | Path | Sequence[str | Path], *, split: str = "t
     several = [Path(paths)] if isinstance(paths, (str, Path)) else [Path(path) for path in paths]
     checks.must(len(several) > 0, "references", "at least one file", "none")
     first = several[0]
-    if any(path.suffix == ".json" for path in several):
+    if any(_suffix(path) == ".json" for path in several):
         rule = "one json or several files of plain text"
         checks.must(len(several) == 1, "references", rule, ", ".join(map(str, several)))
         return _captioned(first, split)
-    columns = [_lines(path) for path in several]
+    columns = [_lines(path, "references") for path in several]
     for path, column in zip(several[1:], columns[1:], strict=True):
         if len(column) != len(columns[0]):
             raise ValueError(
@@ -179,6 +181,8 @@ def _identity(place: str, value: object) -> str:
 
 
 def _written(place: str, value: object) -> Written:
+    if isinstance(value, list) and all(isinstance(one, dict) and isinstance(one.get("text"), str) for one in value):
+        return Written(value[0]["text"] if value else "")
     if isinstance(value, list) and all(isinstance(token, str) for token in value):
         return Written(" ".join(value), tuple(value))
     rule = "an object with a sentence, a string or a list of strings"
@@ -191,35 +195,11 @@ def _shown(value: object) -> str:
     return shown if len(shown) <= 60 else f"{shown[:57]}..."
 
 
-def _text(path: Path) -> str:
-    try:
-        return path.read_bytes().decode("utf-8-sig")
-    except OSError as error:
-        raise ValueError(f"`{path}` must be a file that can be read, but is not: {error.strerror}.") from error
-    except UnicodeDecodeError as error:
-        line = error.object.count(b"\n", 0, error.start) + 1
-        raise ValueError(f"`{path}` must be UTF-8 text, but is not in line {line}.") from error
+def _suffix(path: Path) -> str:
+    return Path(path.name.removesuffix(".gz")).suffix
 
 
-def _lines(path: Path) -> list[str]:
-    # Only the ends of lines end lines: `splitlines` would also split at the separators that a sentence may hold.
-    text = _text(path)
-    checks.must(bool(text), str(path), "a file with a sentence a line", "empty")
-    return [line.removesuffix("\r") for line in text.removesuffix("\n").split("\n")]
-
-
-def _json(path: Path) -> Any:
-    text = _text(path)
-    try:
-        return json.loads(text)
-    except (ValueError, RecursionError) as error:
-        raise ValueError(f"`{path}` must be whole JSON, but is not: {error}.") from error
-
-
-def _json_lines(path: Path) -> Iterator[tuple[int, Any]]:
-    for number, line in enumerate(_lines(path), 1):
-        if line.strip():
-            try:
-                yield number, json.loads(line)
-            except (ValueError, RecursionError) as error:
-                raise ValueError(f"Line {number} of `{path}` must be whole JSON, but is not: {error}.") from error
+def _lines(path: Path, name: str) -> list[str]:
+    lines = list(read_lines(path, name))
+    checks.must(len(lines) > 0, str(path), "a file with a sentence a line", "empty")
+    return lines

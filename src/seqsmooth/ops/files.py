@@ -115,6 +115,7 @@ def check_destination(name: str, path: str | os.PathLike[str]) -> Path:
 def check_source(name: str, path: str | os.PathLike[str]) -> Path:
     """Check that there is a file to read."""
     path = Path(path)
-    checks.must(path.is_file(), name, "a file that is there", str(path))
+    there = path.exists() and not path.is_dir()  # a pipe will do
+    checks.must(there, name, "a file that is there", str(path))
     checks.must(os.access(path, os.R_OK), name, "a file that can be read", str(path))
     return path

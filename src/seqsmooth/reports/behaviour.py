@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
@@ -95,7 +95,7 @@ def behaviour(run: Run, split: str, device: str = "cpu") -> Behaviour:
         return known
     model, corpus = load_model(run.folder, device=device)
     hypotheses = {name: found[0].tokens if found else () for name, found in run.hypotheses(split)}
-    written = [corpus.vocabulary.decode(hypotheses[name]) for name in corpus.ids(split)]
+    written = [corpus.vocabulary.sentence(hypotheses[name]) for name in corpus.ids(split)]
     made = observe(model, corpus, split, written, torch.device(device))
     kept.parent.mkdir(exist_ok=True)
     with text_written_whole(kept) as file:
@@ -108,8 +108,8 @@ def observe(
 ) -> Behaviour:
     """Observe a model, and what it wrote for each item of a split."""
     references = corpus.references(split)
-    bins, nll = calibration(model, corpus, split, references, device)
-    recall, rare = recalls(written, references, corpus.vocabulary)
+    bins, nll = calibration(model, corpus, split, corpus.targets(split), device)
+    recall, rare = recalls(written, references, corpus.word_counts())
     return Behaviour(
         lengths=_histogram(len(words) for words in written),
         reference_lengths=_histogram(len(words) for several in references for words in several),
@@ -122,10 +122,9 @@ def observe(
 
 
 def recalls(
-    written: Sequence[Sequence[str]], references: Sequence[Sequence[Sequence[str]]], vocabulary: Vocabulary
+    written: Sequence[Sequence[str]], references: Sequence[Sequence[Sequence[str]]], counts: Mapping[str, int]
 ) -> tuple[tuple[Recall, ...], Recall]:
-    """Word recall by training frequency, and that of rare words. Words outside the vocabulary are passed over."""
-    counts = {word: count for word, count in zip(vocabulary.words, vocabulary.counts, strict=True) if count > 0}
+    """Word recall by how often words occur in training, and that of rare words. Those without a count do not count."""
     edge = _rare_below(sorted(counts.values()))
     found, of = np.zeros(len(EDGES), dtype=int), np.zeros(len(EDGES), dtype=int)
     rare = [0, 0]

@@ -45,7 +45,7 @@ def choose(
     chosen = sorted(np.random.default_rng(seed).choice(len(ids), min(number, len(ids)), replace=False).tolist())
     references = corpus.references(split)
     metric = "cider" if corpus.task == "captions" else "sacrebleu"
-    sources = list(corpus.texts(split, "sources")) if corpus.task == "translation" else []
+    sources = _sources(corpus, split)
     told = [dict(row.runs[0].hypotheses(split)) for row in rows]
     found = []
     for place in chosen:
@@ -53,13 +53,20 @@ def choose(
         written = []
         for row, hypotheses in zip(rows, told, strict=True):
             best = hypotheses.get(name)
-            words = corpus.vocabulary.decode(best[0].tokens) if best else []
+            words = corpus.vocabulary.sentence(best[0].tokens) if best else []
             scores = row.scores[0].get(metric)
             written.append((" ".join(words), None if scores is None else scores.scale * scores.each[str(name)]))
         theirs = tuple(" ".join(words) for words in references[place])
         picture = "" if pictures is None else _inlined(pictures, name)
         found.append(Example(str(name), theirs, tuple(written), sources[place] if sources else "", picture))
     return found
+
+
+def _sources(corpus: Corpus, split: str) -> list[str]:
+    read = corpus.source_vocabulary
+    if read is None:
+        return []
+    return [" ".join(read.join(line.split(" "))) for line in corpus.texts(split, "sources")]
 
 
 def _inlined(folder: Path, name: int | str) -> str:

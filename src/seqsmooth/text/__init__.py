@@ -4,7 +4,14 @@ from seqsmooth.text.cooccurrence import Cooccurrence
 from seqsmooth.text.counts import WordCounts, document_frequencies
 from seqsmooth.text.glove import GloVe
 from seqsmooth.text.ptb import PtbTokeniser
-from seqsmooth.text.tokenisers import HuggingFaceTokeniser, MosesTokeniser, Tokeniser, WhitespaceTokeniser, tokeniser
+from seqsmooth.text.tokenisers import (
+    HuggingFaceTokeniser,
+    MosesTokeniser,
+    SubwordNmtTokeniser,
+    Tokeniser,
+    WhitespaceTokeniser,
+    tokeniser,
+)
 from seqsmooth.text.vectors import WordVectors
 from seqsmooth.text.vocabulary import Vocabulary
 
@@ -14,6 +21,7 @@ __all__ = [
     "HuggingFaceTokeniser",
     "MosesTokeniser",
     "PtbTokeniser",
+    "SubwordNmtTokeniser",
     "Tokeniser",
     "Vocabulary",
     "WhitespaceTokeniser",

@@ -82,6 +82,19 @@ def read_json(path: str | os.PathLike[str], name: str = "json") -> Any:
         raise ValueError(f"`{name}` must be whole JSON, but {path} is nested too deeply.") from error
 
 
+@collector_off()
+def read_json_lines(path: str | os.PathLike[str], name: str = "json") -> list[tuple[int, Any]]:
+    """What the lines of a file of JSON hold, each with its number; empty lines are passed over."""
+    found = []
+    for number, line in enumerate(read_lines(path, name), 1):
+        if line.strip():
+            try:
+                found.append((number, json.loads(line)))
+            except (ValueError, RecursionError) as error:
+                raise ValueError(f"`{name}` must be whole JSON, but {path} is not in line {number}.") from error
+    return found
+
+
 def read_segments(path: str | os.PathLike[str], name: str = "text") -> list[str]:
     """The segments of an .sgm or .xml file of the WMT or IWSLT evaluations."""
     found = [" ".join(unescape(text).split()) for text in _SEGMENT.findall(read_text(path, name))]

@@ -3,18 +3,24 @@
 from __future__ import annotations
 
 import importlib
+import json
 from functools import cached_property
 from pathlib import Path
 from typing import Any, Protocol
 
 from seqsmooth.ops import checks
+from seqsmooth.text.pieces import MARKS, UNKNOWN
 from seqsmooth.text.ptb import PtbTokeniser
 
-NAMES = "whitespace, ptb, moses:LANGUAGE, moses:LANGUAGE:lower or hf:NAME"
+NAMES = "whitespace, ptb, moses:LANGUAGE, moses:LANGUAGE:lower, subword-nmt or hf:NAME"
 
 
 class Tokeniser(Protocol):
-    """Splits text. The signature names it exactly, so that files can say what made them."""
+    """Splits text. The signature names it exactly, so that files can say what made them.
+
+    Where it gives pieces of words, the signature ends with the mark that puts them together, as in `|join:@@`: see
+    `pieces.MARKS`.
+    """
 
     @property
     def signature(self) -> str:
@@ -41,6 +47,12 @@ class WhitespaceTokeniser:
         return text.split()
 
 
+class SubwordNmtTokeniser(WhitespaceTokeniser):
+    """Text that subword-nmt or fastBPE has split: at white space, and a piece that ends in @@ is not a whole word."""
+
+    signature = "subword-nmt|join:@@"
+
+
 class MosesTokeniser:
     """The tokeniser of Moses, through sacremoses; nothing is escaped.
 
@@ -64,7 +76,7 @@ class MosesTokeniser:
 
 
 class HuggingFaceTokeniser:
-    """A subword tokeniser of Hugging Face: its pieces are the words.
+    """A subword tokeniser of Hugging Face. What it does not know becomes our UNK, which is never written or matched.
 
     Args:
         name: a `tokenizer.json`, which needs `tokenizers` only, or the name or folder of a model, which needs
@@ -90,17 +102,19 @@ class HuggingFaceTokeniser:
                 rule = "a tokenizer.json, or the name or folder of a model that can be loaded"
                 raise ValueError(f"`name` must be {rule}, but is {name!r} instead.") from error
             self._split = self._tokenizer.tokenize
+        self._mark, self._unknown = _mark_and_unknown(self._tokenizer, name)
 
     @cached_property
     def signature(self) -> str:
-        """The name, and how many pieces there are."""
+        """The name, how many pieces there are, and how they become words again."""
         sized = getattr(self._tokenizer, "get_vocab_size", None)
-        return f"hf:{self.name}|pieces:{sized() if sized else len(self._tokenizer)}"
+        pieces = f"hf:{self.name}|pieces:{sized() if sized else len(self._tokenizer)}"
+        return f"{pieces}|join:{self._mark}" if self._mark else pieces
 
     def __call__(self, text: str) -> list[str]:
         """Split one text."""
         tokens: list[str] = self._split(text)
-        return tokens
+        return [UNKNOWN if token == self._unknown else token for token in tokens]
 
     def _pieces(self, text: str) -> list[str]:
         tokens: list[str] = self._tokenizer.encode(text, add_special_tokens=False).tokens
@@ -120,12 +134,43 @@ def tokeniser(name: str) -> Tokeniser:
         return WhitespaceTokeniser()
     if kind == "ptb" and not rest:
         return PtbTokeniser()
+    if kind == "subword-nmt" and not rest:
+        return SubwordNmtTokeniser()
     if kind == "moses":
         language, _, case = rest.partition(":")
         checks.must(case in ("", "lower"), "tokeniser", NAMES, repr(name))
         return MosesTokeniser(language or "en", lower=case == "lower")
     checks.must(kind == "hf" and rest != "", "tokeniser", NAMES, repr(name))
     return HuggingFaceTokeniser(rest)
+
+
+def _mark_and_unknown(tokenizer: Any, name: str) -> tuple[str, str | None]:
+    """The mark of the words of a tokeniser of Hugging Face, as its decoder or its model has it; its name for UNK."""
+    backend = getattr(tokenizer, "backend_tokenizer", tokenizer)
+    if not hasattr(backend, "to_str"):  # written in Python, around SentencePiece
+        found = "▁" if any(piece.startswith("▁") for piece in tokenizer.get_vocab()) else None
+        unknown = tokenizer.unk_token
+    else:
+        held = json.loads(backend.to_str())
+        model, decoder = held["model"], held.get("decoder") or {}
+        marks = [_mark_of_decoder(part) for part in decoder.get("decoders", [decoder])]
+        marks += [model.get("continuing_subword_prefix"), model.get("end_of_word_suffix")]
+        found = next(filter(None, marks), "" if model["type"] == "WordLevel" else None)
+        unknown = model.get("unk_token")
+    known = found == "" or found in MARKS
+    rule = f"a tokeniser whose pieces can become words again, marked by {' '.join(MARKS)}"
+    checks.must(known, "name", rule, f"{name}, which marks them by {found!r}")
+    return str(found), unknown
+
+
+def _mark_of_decoder(decoder: dict[str, Any]) -> str | None:
+    kind = decoder.get("type")
+    if kind == "ByteLevel":
+        return "Ġ"
+    if kind == "Replace" and decoder.get("content") == " ":
+        mark: str | None = decoder["pattern"].get("String")
+        return mark
+    return decoder.get({"WordPiece": "prefix", "Metaspace": "replacement", "BPEDecoder": "suffix"}.get(str(kind), ""))
 
 
 def _imported(module: str, what: str, extra: str) -> Any:

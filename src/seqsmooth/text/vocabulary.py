@@ -19,6 +19,7 @@ from torch import Tensor
 from seqsmooth.ops import checks
 from seqsmooth.ops.files import text_written_whole
 from seqsmooth.smoothing import Specials
+from seqsmooth.text.pieces import join, mark_of
 
 PAD, BOS, EOS, UNK = range(4)
 SPECIALS = ("<pad>", "<bos>", "<eos>", "<unk>")
@@ -149,7 +150,7 @@ class Vocabulary:
         return flat, np.cumsum(np.array(sizes, dtype=np.int64))
 
     def decode(self, ids: Iterable[int]) -> list[str]:
-        """The words of a sentence: up to EOS, without BOS and PAD."""
+        """The tokens of a sentence: up to EOS, without BOS and PAD."""
         found: list[str] = []
         for token in ids:
             checks.must(0 <= token < len(self.words), "ids", f"ids in [0, {len(self.words)})", token)
@@ -159,9 +160,26 @@ class Vocabulary:
                 found.append(self.words[token])
         return found
 
+    def join(self, tokens: Sequence[str]) -> list[str]:
+        """The words of a sentence, as it is scored and shown: pieces of a subword tokeniser are put together."""
+        return join(tokens, self._mark)
+
+    def sentence(self, ids: Iterable[int]) -> list[str]:
+        """The words of a sentence of ids: decoded and joined."""
+        return self.join(self.decode(ids))
+
     def frequencies(self) -> Tensor:  # (V,) int64
         """The counts, as `Similarity` takes them."""
         return torch.tensor(self.counts)
+
+    @cached_property
+    def _mark(self) -> str:
+        return mark_of(self.tokeniser)
+
+    @property
+    def of_pieces(self) -> bool:
+        """Whether tokens are pieces of words."""
+        return self._mark != ""
 
     @cached_property
     def checksum(self) -> str:

@@ -64,7 +64,7 @@ class Judge:
         self, written: Mapping[int, Sequence[int]], metrics: Sequence[str]
     ) -> tuple[dict[str, Scores], dict[str, str]]:
         """Metrics of token ids by row of the split; and why others are absent."""
-        ours = {self.ids[row]: _written(self.vocabulary.decode(tokens)) for row, tokens in written.items()}
+        ours = {self.ids[row]: _written(self.vocabulary.sentence(tokens)) for row, tokens in written.items()}
         theirs = {self.ids[row]: self.references[row] for row in written}
         return suite.score(ours, theirs, metrics)
 

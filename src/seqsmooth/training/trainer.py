@@ -25,13 +25,12 @@ from seqsmooth.training.checkpoints import Checkpoints
 from seqsmooth.training.config import Config, needs_references
 from seqsmooth.training.journal import Journal
 from seqsmooth.training.learner import Learner
+from seqsmooth.training.loggers import check_loggers, close_loggers, open_loggers
 from seqsmooth.training.places import find_corpus
 from seqsmooth.training.progress import StepBar
 from seqsmooth.training.runs import Run, create_run, resume_run, write_manifest
 from seqsmooth.training.schedules import annealed
 from seqsmooth.training.starting import start_from_run
-
-LOGGERS = {"tensorboard": ("tensorboard", "tensorboardX"), "wandb": ("wandb",)}
 
 
 class Processes(DDPStrategy):
@@ -95,9 +94,7 @@ def _check(config: Config, corpus: Corpus) -> None:
     for key, value in (("validation.patience", validation.patience), ("trainer.max_steps", section.max_steps)):
         if value is not None:
             checks.at_least(key, value, 1)
-    for name in section.loggers:
-        there = any(find_spec(package) for package in LOGGERS[name])
-        checks.must(there, "trainer.loggers", f"of packages that are installed ({' or '.join(LOGGERS[name])})", name)
+    check_loggers(section.loggers)
     annealed(config, 0)
 
 
@@ -130,13 +127,14 @@ def _fit(run: Run, config: Config, corpus: Corpus, model: Any, device: str) -> R
         lambda learner: write_manifest(run.folder, manifest(learner)),
     )
     _quieten()
+    loggers = open_loggers(section.loggers, run, 0 if held is None else held["steps"])
     trainer = pl.Trainer(
         accelerator="gpu" if device == "cuda" else "cpu",
         strategy=_strategy(home, world),
         devices=world,
         max_epochs=section.max_epochs,
         callbacks=[bar, files],
-        logger=_loggers(section.loggers, run.folder),
+        logger=loggers or False,
         enable_checkpointing=True,
         enable_model_summary=False,
         limit_val_batches=0,
@@ -150,8 +148,12 @@ def _fit(run: Run, config: Config, corpus: Corpus, model: Any, device: str) -> R
     if held is not None:
         learner.on_load_checkpoint({"seqsmooth": held})
         bundles.batches.set_epoch(held["epochs"])  # where an epoch had just ended, Lightning does not tell the loader
-    if held is None or not learner.ended:
-        trainer.fit(learner, train_dataloaders=bundles, ckpt_path=None if held is None else run.last, weights_only=True)
+    try:
+        if held is None or not learner.ended:
+            start = None if held is None else run.last
+            trainer.fit(learner, train_dataloaders=bundles, ckpt_path=start, weights_only=True)
+    finally:
+        close_loggers(loggers)
     if not learner.ended:  # Lightning ends quietly where it was interrupted
         raise KeyboardInterrupt
     written = manifest(learner, finished=True)
@@ -209,16 +211,6 @@ def _strategy(home: torch.device, world: int) -> Strategy:
     if world > 1:
         return Processes(process_group_backend="nccl" if home.type == "cuda" else "gloo")
     return SingleDeviceStrategy(device=home)
-
-
-def _loggers(names: tuple[str, ...], folder: Path) -> Any:
-    made: list[Any] = []
-    for name in names:
-        if name == "tensorboard":
-            made.append(pl.loggers.TensorBoardLogger(folder, name="tensorboard", version=""))
-        else:
-            made.append(pl.loggers.WandbLogger(save_dir=folder, name=folder.name))
-    return made or False
 
 
 def _check_new(folder: Path) -> None:

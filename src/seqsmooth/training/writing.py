@@ -148,7 +148,7 @@ def _decode(
     rows = {name: row for row, name in enumerate(ids)}
     with text_written_whole(path.with_suffix(".settings.json")) as kept:
         kept.write(json.dumps(settings) + "\n")
-    with HypothesisFile(path, ids, settings, lambda tokens: " ".join(corpus.vocabulary.decode(tokens))) as file:
+    with HypothesisFile(path, ids, settings, lambda tokens: " ".join(corpus.vocabulary.sentence(tokens))) as file:
         left = [rows[name] for name in file.remaining]
         size = section.batch_size if request.batch_size is None else request.batch_size
         done = len(ids) - len(left)

@@ -54,7 +54,7 @@ def train_vectors(corpus: Corpus, *, progress: Progress = _silent) -> WordVector
     path = corpus.folder / VECTORS
     if path.is_file():
         return WordVectors.load(path)
-    sentences = [words for several in corpus.references("train") for words in several]
+    sentences = [words for several in corpus.targets("train") for words in several]
     glove = GloVe(dim=50, iterations=30, window=8, x_max=50.0)
     vectors = glove.fit(sentences, corpus.vocabulary, progress=lambda done, of, loss: progress(done, of))
     vectors.save(path)
