@@ -59,7 +59,9 @@ def test_from_a_config_to_scores(folder: Path, capsys: pytest.CaptureFixture[str
     assert [row["step"] for row in run.log if row["split"] == "val"] == [15, 30, 45]
     best = max(row["cider"] for row in run.log if row["split"] == "val")
     assert run.manifest["best"]["value"] == pytest.approx(best, rel=1e-5)
-    capsys.readouterr()
+    assert "runs/small/3: 45 steps in " in capsys.readouterr().err
+    assert main(["train", "small.yaml", "--seed", "3"]) == 0
+    assert "runs/small/3: finished before, left as it is: 45 steps in " in capsys.readouterr().err
     assert main(["decode", "runs/small/3", "--metrics", "cider,bleu-4"]) == 0
     assert "CIDEr-D" in capsys.readouterr().out
     found = run.hypotheses("test")
@@ -185,6 +187,12 @@ def test_mistakes(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
         (["train", "small.yaml", "--data.train", "training"], "`data.train` must be one of"),
         (["train", "small.yaml", "--validation.monitor", "spice"], "`validation.monitor` must be one of"),
         (["train", "small.yaml", "--objective.token", "{kind: similarity, vectors: no.txt, tau: 1}"], "`vectors` must"),
+        (
+            ["train", "small.yaml", "--objective.token", "{kind: similarity, vectors: no.txt, tau: 1}"],
+            "seqsmooth glove",
+        ),
+        (["train", "small.yaml", "--decoding.beam", "0"], "`decoding.beam` must be 1 or more, but is 0 instead"),
+        (["train", "small.yaml", "--validation.beam", "0"], "`validation.beam` must be 1 or more, but is 0 instead"),
         (["decode", "corpus"], "`run` must be the folder of a run"),
     ):
         assert main([*words, "--run", f"run{len(message)}"] if words[:1] == ["train"] and words[1:] else words) == 2

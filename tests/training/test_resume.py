@@ -15,6 +15,7 @@ import torch
 
 from oracles.small_corpora import captions, pairs
 from oracles.small_runs import values, weights
+from seqsmooth.training import trainer
 from seqsmooth.training.learner import Learner
 from seqsmooth.training.reader import parse_config, read_config
 from seqsmooth.training.runs import Run, load_model
@@ -133,6 +134,18 @@ def test_killed_in_the_middle(tmp_path: Path) -> None:
     assert Run.open(tmp_path / "killed").manifest["steps"] == 150
 
 
+def test_word_vectors_that_changed_are_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    corpus = captions(tmp_path / "corpus")
+    given = parse_config(values(corpus.folder))
+    with monkeypatch.context() as broken:
+        broken.setattr(trainer, "_fit", lambda run, *rest: run)  # a run that stopped before its first step
+        train(given, tmp_path / "run")
+    path = corpus.folder / "glove.txt"
+    path.write_text(path.read_text(encoding="utf-8").replace("0.", "0.1"), encoding="utf-8")
+    with pytest.raises(ValueError, match=r"`objective` must be that of the run in .* \(did its word vectors change"):
+        train(given, tmp_path / "run")
+
+
 def test_what_a_run_refuses(tmp_path: Path) -> None:
     corpus = captions(tmp_path / "corpus")
     given = values(corpus.folder, trainer={"max_epochs": 1})
@@ -143,6 +156,11 @@ def test_what_a_run_refuses(tmp_path: Path) -> None:
     assert (tmp_path / "run" / "checkpoints" / "last.ckpt").stat().st_mtime_ns == before
     with pytest.raises(ValueError, match=r"begun with another config \(other: `seed`, `optimizer.lr`\)"):
         train(parse_config(given | {"seed": 3, "optimizer": {"lr": 0.1, "clip": 1.0}}), tmp_path / "run")
+    (tmp_path / "link").symlink_to(corpus.folder)  # the same corpus by another name
+    assert train(parse_config(values(tmp_path / "link", trainer={"max_epochs": 1})), tmp_path / "run").finished
+    (run.folder / "checkpoints" / "best.safetensors").unlink()  # the last weights must not pass for them
+    with pytest.raises(ValueError, match=r"`weights` must be a file that is there, but is .*best\.safetensors"):
+        load_model(run.folder, device="cpu")
     other = captions(tmp_path / "other", seed=1)
     corpus.folder.rename(tmp_path / "kept")
     other.folder.rename(corpus.folder)

@@ -7,6 +7,7 @@ import os
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
+from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
@@ -75,9 +76,11 @@ class Corpus:
 
     def references(self, split: str) -> list[list[list[str]]]:
         """The words of all that people wrote for each item, whole and as they are scored."""
-        lines = self.texts(split)
-        counts = np.diff(self.split(split).firsts).tolist()
-        return [[next(lines).split(" ") for _ in range(count)] for count in counts]
+        texts = list(self.texts(split))
+        firsts = self.split(split).firsts.tolist()
+        told = f"{self.folder / split}.targets.txt has {len(texts):,} lines for {firsts[-1]:,} texts"
+        checks.must(len(texts) == firsts[-1], "corpus", "as `seqsmooth prepare` wrote it", f"changed: {told}")
+        return [[text.split(" ") for text in texts[first:end]] for first, end in pairwise(firsts)]
 
     def texts(self, split: str, side: str = "targets") -> Iterator[str]:
         """The words of one text after the other, a space between them: targets, or the sources of a translation."""

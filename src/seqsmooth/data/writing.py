@@ -63,6 +63,7 @@ def write_captions(
     checks.one_of("empty", empty, ("refuse", "drop"))
     side = side or Side()
     _check_splits(splits)
+    _check_length(max_words)
     with folder_written_whole(folder) as out:
         items: dict[str, list[Id]] = {}
         left_out: dict[str, dict[str, int]] = {"images_without_features": {}, "empty_captions": {}}
@@ -138,6 +139,7 @@ def write_pairs(
     checks.one_of("empty", empty, ("refuse", "drop"))
     source, target = source or Side(), target or Side()
     _check_splits(splits)
+    _check_length(max_words)
     longest = max_words if longer == "drop" else None
     with folder_written_whole(folder) as out:
         counts: dict[str, int] = {}
@@ -193,6 +195,11 @@ def _check_splits(splits: Mapping[str, Any]) -> None:
     for name in splits:
         plain = name.replace("_", "").replace("-", "").isalnum()
         checks.must(plain, "splits", "names of letters and digits", repr(name))
+
+
+def _check_length(max_words: int | None) -> None:
+    if max_words is not None:
+        checks.at_least("max_words", max_words, 1)
 
 
 def _firsts(out: Path, name: str) -> ArrayWriter:

@@ -1,9 +1,10 @@
 """Hypotheses and references from files, as people have them.
 
-Hypotheses: JSON Lines, one `{"id": ..., "text": ...}` or `{"id": ..., "tokens": [...]}` a line; the results format of
-the COCO server, `[{"image_id": ..., "caption": ...}]`; or plain text, a sentence a line. References: Karpathy's json,
-COCO's own annotations, or plain text in one file or several, parallel. All text is UTF-8. Ids are compared as strings,
-so that 42 is "42", and the id of a line of plain text is its number.
+Hypotheses: JSON Lines, one `{"id": ..., "text": ...}` or `{"id": ..., "tokens": [...]}` a line, or n-best lists as
+`seqsmooth decode` writes them, of which the first is taken; the results format of the COCO server,
+`[{"image_id": ..., "caption": ...}]`; or plain text, a sentence a line. References: Karpathy's json, COCO's own
+annotations, or plain text in one file or several, parallel. All text is UTF-8. Ids are compared as strings, so that 42
+is "42", and the id of a line of plain text is its number.
 """
 
 from __future__ import annotations
@@ -60,7 +61,7 @@ def read_hypotheses(path: str | Path) -> Hypotheses:
     """Read hypotheses in any of the formats of this module; the suffix .json or .jsonl says which."""
     path = Path(path)
     if path.suffix == ".jsonl":
-        entries = [(f"line {number} of {path}", entry) for number, entry in _json_lines(path)]
+        entries = [(f"line {number} of {path}", _first(entry)) for number, entry in _json_lines(path)]
         return _entries(path, entries, "id", ("text", "tokens"))
     if path.suffix == ".json":
         held = _json(path)
@@ -138,6 +139,14 @@ def coco_results(sentences: Mapping[str, Written]) -> str:
         checks.must(key.isdecimal(), "image_id", "a whole number, as COCO's are", repr(key))
         entries.append({"image_id": int(key), "caption": written.text})
     return json.dumps(entries, ensure_ascii=False) + "\n"
+
+
+def _first(entry: Any) -> Any:
+    """The first hypothesis of an n-best list as `seqsmooth decode` writes them, whose tokens are ids; others as is."""
+    several = entry.get("hypotheses") if isinstance(entry, dict) else None
+    if not (isinstance(several, list) and several and isinstance(several[0], dict) and "text" in several[0]):
+        return entry
+    return {name: value for name, value in entry.items() if name == "id"} | {"text": several[0]["text"]}
 
 
 def _entries(path: Path, entries: Sequence[tuple[str, Any]], key: str, names: Sequence[str]) -> Hypotheses:

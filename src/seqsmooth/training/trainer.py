@@ -62,20 +62,27 @@ def train(config: Config, folder: str | Path) -> Run:
         run = resume_run(folder, config, corpus)
         if run.finished:
             return run
+        began, now = (told.split("|version:")[0] for told in (run.manifest["objective"], _signature(config, corpus)))
+        rule = f"that of the run in {folder} (did its word vectors change?), {began},"
+        checks.must(began == now, "objective", rule, now)
     else:
         if config.trainer.start_from is not None:
             weights = Run.open(config.trainer.start_from).weights("best")
             load_weights(weights, model, vocabulary=corpus.vocabulary.checksum)
         _check_new(folder)
-        objective = Builder(corpus).objective(config)
         facts = {
-            "objective": objective.signature(),
+            "objective": _signature(config, corpus),
             "device": torch.cuda.get_device_name() if device == "cuda" else "cpu",
             "parameters": sum(value.numel() for value in model.parameters()),
             "started": datetime.now(UTC).isoformat(timespec="seconds"),
         }
         run = create_run(folder, config, corpus, facts)
     return _fit(run, config, corpus, model, device)
+
+
+def _signature(config: Config, corpus: Corpus) -> str:
+    """Of the objective as the run begins, before anything is annealed."""
+    return Builder(corpus).objective(config).signature()
 
 
 def _check(config: Config, corpus: Corpus) -> None:
@@ -93,6 +100,13 @@ def _check(config: Config, corpus: Corpus) -> None:
     checks.at_least("validation.every", validation.every, 0)
     for name in ("max_epochs", "processes", "accumulate", "bundle", "log_every"):
         checks.at_least(f"trainer.{name}", getattr(section, name), 1)
+    for key, value in (
+        ("validation.beam", validation.beam),
+        ("validation.batch_size", validation.batch_size),
+        *((f"decoding.{name}", getattr(config.decoding, name)) for name in ("beam", "max_length", "batch_size")),
+    ):
+        checks.at_least(key, value, 1)  # now, and not when all is learned
+    checks.at_least("decoding.no_repeat", config.decoding.no_repeat, 0)
     for key, value in (("validation.patience", validation.patience), ("trainer.max_steps", section.max_steps)):
         if value is not None:
             checks.at_least(key, value, 1)
