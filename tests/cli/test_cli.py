@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import re
 import subprocess
 import sys
 
@@ -43,7 +44,10 @@ def test_help_is_there_for_every_verb(verb: list[str], capsys: pytest.CaptureFix
     with pytest.raises(SystemExit) as stopped:
         main([*verb, "--help"])
     assert stopped.value.code == 0
-    assert "usage: seqsmooth" in capsys.readouterr().out
+    told = capsys.readouterr().out
+    assert "usage: seqsmooth" in told
+    if verb:
+        assert re.search(rf"^examples?:\n  seqsmooth {verb[0]}\b", told, re.MULTILINE)
 
 
 @pytest.mark.parametrize(
