@@ -6,6 +6,7 @@ import os
 import signal
 import subprocess
 import sys
+import threading
 import time
 from pathlib import Path
 from typing import Any
@@ -16,6 +17,7 @@ import torch
 from oracles.small_corpora import captions, pairs
 from oracles.small_runs import values, weights
 from seqsmooth.training import trainer
+from seqsmooth.training.checkpoints import Checkpoints
 from seqsmooth.training.learner import Learner
 from seqsmooth.training.reader import parse_config, read_config
 from seqsmooth.training.runs import Run, load_model
@@ -101,6 +103,41 @@ def test_the_size_of_bundles_changes_nothing(tmp_path: Path) -> None:
         train(parse_config(given), tmp_path / str(size))
         found.append(weights(tmp_path / str(size)))
     assert all(torch.equal(found[0][name], found[1][name]) for name in found[0])
+
+
+@pytest.mark.parametrize("bundle", [2, 5])  # in the middle of an epoch of 15 steps, and at its end
+def test_a_stop_saves_first(bundle: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    captions(tmp_path / "corpus")
+    still = {"bundle": bundle, "checkpoint_every": None, "checkpoint_seconds": 1e6, "max_epochs": 2}
+    config = parse_config(values(tmp_path / "corpus", trainer=still))
+    train(config, tmp_path / "whole")
+    with monkeypatch.context() as patch:
+        whole = Checkpoints.on_train_batch_end
+
+        def stopping(self: Checkpoints, owner: Any, learner: Any, *rest: Any) -> None:
+            self.stop = self.stop or learner.steps_done == 3 * bundle
+            whole(self, owner, learner, *rest)
+
+        patch.setattr(Checkpoints, "on_train_batch_end", stopping)
+        with pytest.raises(KeyboardInterrupt):
+            train(config, tmp_path / "stopped")
+    held = torch.load(Run.open(tmp_path / "stopped").last, weights_only=True)["seqsmooth"]
+    assert held["steps"] == 3 * bundle
+    train(config, tmp_path / "stopped")
+    same(tmp_path / "stopped", tmp_path / "whole")
+
+
+@pytest.mark.skipif(threading.current_thread() is not threading.main_thread(), reason="signals go to the main thread")
+def test_signals_ask_for_a_stop(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    files = Checkpoints(tmp_path, None, 1e6)
+    before = signal.getsignal(signal.SIGINT)
+    with files.stopped_by_signals():
+        os.kill(os.getpid(), signal.SIGTERM)
+        assert files.stop
+        with pytest.raises(KeyboardInterrupt):
+            os.kill(os.getpid(), signal.SIGINT)
+    assert signal.getsignal(signal.SIGINT) is before
+    assert "stopping after the next steps" in capsys.readouterr().err
 
 
 def test_killed_in_the_middle(tmp_path: Path) -> None:

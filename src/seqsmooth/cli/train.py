@@ -74,7 +74,11 @@ def start(given: argparse.Namespace, dotted: Sequence[tuple[str, str]]) -> int:
     from seqsmooth.training.trainer import local_rank, train
 
     before = folder.is_dir() and (folder / "manifest.json").is_file() and Run.open(folder).finished
-    run = train(config, folder)
+    try:
+        run = train(config, folder)
+    except KeyboardInterrupt:
+        print(f"\nseqsmooth: stopped; the same command goes on with {folder}", file=sys.stderr, flush=True)
+        return 130
     if local_rank() > 0:
         return 0
     best = run.manifest["best"]

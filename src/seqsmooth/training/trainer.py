@@ -7,6 +7,7 @@ import os
 import time
 import warnings
 from collections.abc import Mapping
+from contextlib import nullcontext
 from datetime import UTC, datetime
 from importlib.util import find_spec
 from pathlib import Path
@@ -137,6 +138,7 @@ def _fit(run: Run, config: Config, corpus: Corpus, model: Any, device: str) -> R
         return {**run.manifest, **now}
 
     learner = Learner(config, corpus, model, steps)
+    bundles.epoch = lambda: learner.epochs_done
     bar = StepBar(steps if section.progress else 0)
     files = Checkpoints(
         run.folder / "checkpoints",
@@ -165,7 +167,13 @@ def _fit(run: Run, config: Config, corpus: Corpus, model: Any, device: str) -> R
     if held is not None:
         learner.on_load_checkpoint({"seqsmooth": held})
     if held is None or not learner.ended:
-        trainer.fit(learner, train_dataloaders=bundles, ckpt_path=None if held is None else run.last, weights_only=True)
+        # Several processes have Lightning's own way to stop, all at once.
+        try:
+            with files.stopped_by_signals() if world == 1 else nullcontext():
+                last = None if held is None else run.last
+                trainer.fit(learner, train_dataloaders=bundles, ckpt_path=last, weights_only=True)
+        except SystemExit as ended:  # Lightning's answer to Ctrl-C and SIGTERM, with a status that says nothing
+            raise KeyboardInterrupt from ended
     if not learner.ended:  # Lightning ends quietly where it was interrupted
         raise KeyboardInterrupt
     written = manifest(learner, finished=True)
