@@ -145,6 +145,7 @@ def test_a_stop_in_the_middle_touches_nothing(corpus: Path, tmp_path: Path) -> N
     out = folder / "v.txt"
     out.write_text("old", encoding="utf-8")
     command = [sys.executable, "-m", "seqsmooth", "glove", str(corpus), "--out", str(out), "--iterations", "100000"]
+    command.append("--overwrite")
     with subprocess.Popen(command, stderr=subprocess.PIPE, text=True, env=os.environ | {"OMP_NUM_THREADS": "1"}) as run:
         assert run.stderr is not None
         while "iteration 1 of" not in run.stderr.readline():
