@@ -85,6 +85,11 @@ def test_a_page_is_filled(tmp_path: Path) -> None:
     assert page.NOTHING in path.read_text()
 
 
+def test_a_page_that_is_not_there_is_a_sentence(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["bench", "page", str(tmp_path / "none.md")]) == 2
+    assert "`page` must be a file that is there" in capsys.readouterr().err
+
+
 def test_claims_are_printed_and_the_exit_status_tells(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:

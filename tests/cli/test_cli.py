@@ -1,11 +1,12 @@
 from __future__ import annotations
 
+import re
 import subprocess
 import sys
 
 import pytest
 
-from seqsmooth.cli.main import VERBS, main
+from seqsmooth.cli.main import VERBS, Verb, main
 from seqsmooth.version import __version__
 
 
@@ -43,7 +44,10 @@ def test_help_is_there_for_every_verb(verb: list[str], capsys: pytest.CaptureFix
     with pytest.raises(SystemExit) as stopped:
         main([*verb, "--help"])
     assert stopped.value.code == 0
-    assert "usage: seqsmooth" in capsys.readouterr().out
+    told = capsys.readouterr().out
+    assert "usage: seqsmooth" in told
+    if verb:
+        assert re.search(rf"^examples?:\n  seqsmooth {verb[0]}\b", told, re.MULTILINE)
 
 
 @pytest.mark.parametrize(
@@ -63,3 +67,41 @@ def test_an_unknown_option_is_an_error() -> None:
     with pytest.raises(SystemExit) as stopped:
         main(["demo", "--minutes", "1"])
     assert stopped.value.code == 2
+
+
+class OutOfMemoryError(RuntimeError):
+    """As torch's."""
+
+
+@pytest.mark.parametrize(
+    ("error", "status", "told"),
+    [
+        (OSError(28, "No space left on device"), 2, "seqsmooth: error: The system says: No space left on device.\n"),
+        (
+            PermissionError(13, "Permission denied", "a"),
+            2,
+            "seqsmooth: error: The system says: a: Permission denied.\n",
+        ),
+        (MemoryError(), 2, "seqsmooth: error: There is not enough memory for this.\n"),
+        (OutOfMemoryError("Tried 2 GiB.\nMore."), 2, "There is not enough memory on the device: Tried 2 GiB.\n"),
+        (KeyboardInterrupt(), 130, "\nseqsmooth: stopped\n"),
+    ],
+)
+def test_what_a_user_can_mend_is_one_sentence(
+    error: BaseException, status: int, told: str, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    def fail(given: object) -> int:
+        raise error
+
+    monkeypatch.setitem(VERBS, "doctor", Verb("fails", lambda parser: None, fail))
+    assert main(["doctor"]) == status
+    assert capsys.readouterr().err.endswith(told)
+
+
+def test_a_fault_of_ours_is_seen_whole(monkeypatch: pytest.MonkeyPatch) -> None:
+    def fail(given: object) -> int:
+        raise RuntimeError("ours")
+
+    monkeypatch.setitem(VERBS, "doctor", Verb("fails", lambda parser: None, fail))
+    with pytest.raises(RuntimeError, match="ours"):
+        main(["doctor"])

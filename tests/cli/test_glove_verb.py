@@ -64,11 +64,23 @@ def test_the_same_seed_writes_the_same_file(corpus: Path, tmp_path: Path) -> Non
     assert b"<eos>" not in first
 
 
+def test_what_is_there_is_replaced_only_if_asked(
+    corpus: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    before = corpus.read_bytes()
+    assert glove(corpus, "--out", str(corpus)) == 2
+    assert "`out` must be a file that is not there yet (--overwrite replaces it)" in capsys.readouterr().err
+    assert corpus.read_bytes() == before
+    same = str(tmp_path / "v.txt")
+    assert glove(corpus, "--out", same, "--vocabulary", same) == 2
+    assert "`vocabulary` must be another file than the vectors'" in capsys.readouterr().err
+
+
 def test_a_json_is_read_by_split_and_tokeniser(tmp_path: Path) -> None:
     path, out = karpathy(tmp_path / "dataset.json"), tmp_path / "v.txt"
     assert glove(path, "--out", str(out), "--no-eos") == 0
     assert set(WordVectors.load(out).words) == {"a", "dog's", "bone", "zebra"}
-    assert glove(path, "--out", str(out), "--no-eos", "--splits", "train", "--tokeniser", "ptb") == 0
+    assert glove(path, "--out", str(out), "--no-eos", "--splits", "train", "--tokeniser", "ptb", "--overwrite") == 0
     assert set(WordVectors.load(out).words) == {"a", "dog", "'s", "bone"}
 
 
@@ -106,7 +118,7 @@ def test_bad_input_is_one_sentence(
     (tmp_path / name).write_bytes(content)
     out = tmp_path / "v.txt"
     out.write_text("old", encoding="utf-8")
-    assert glove(tmp_path / name, "--out", str(out), *more) == 2
+    assert glove(tmp_path / name, "--out", str(out), "--overwrite", *more) == 2
     last = capsys.readouterr().err.splitlines()[-1]
     assert last.startswith(f"seqsmooth: error: {told}")
     assert last.endswith(".")
@@ -133,6 +145,7 @@ def test_a_stop_in_the_middle_touches_nothing(corpus: Path, tmp_path: Path) -> N
     out = folder / "v.txt"
     out.write_text("old", encoding="utf-8")
     command = [sys.executable, "-m", "seqsmooth", "glove", str(corpus), "--out", str(out), "--iterations", "100000"]
+    command.append("--overwrite")
     with subprocess.Popen(command, stderr=subprocess.PIPE, text=True, env=os.environ | {"OMP_NUM_THREADS": "1"}) as run:
         assert run.stderr is not None
         while "iteration 1 of" not in run.stderr.readline():

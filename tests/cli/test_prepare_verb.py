@@ -58,6 +58,18 @@ def test_the_second_time_is_refused_and_nothing_is_touched(tmp_path: Path, capsy
     assert {path: path.stat().st_mtime_ns for path in (tmp_path / "c").iterdir()} == before
 
 
+def test_the_folders_above_are_made(tmp_path: Path) -> None:
+    images(tmp_path / "k.json")
+    assert prepare("captions", tmp_path / "k.json", tmp_path / "data" / "deep" / "c") == 0
+    assert len(open_corpus(tmp_path / "data" / "deep" / "c").ids("train")) == 3
+
+
+def test_a_first_count_is_not_shown_in_a_file(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    images(tmp_path / "k.json")
+    assert prepare("captions", tmp_path / "k.json", tmp_path / "c") == 0
+    assert "images of train\n" in capsys.readouterr().err
+
+
 def test_annotations_by_split(tmp_path: Path) -> None:
     for name in ("train", "val"):
         held = {"annotations": [{"image_id": 1, "caption": f"A {name} dog."}]}
@@ -85,7 +97,19 @@ def test_pairs_from_files_and_from_columns(tmp_path: Path, monkeypatch: pytest.M
     ("arguments", "told"),
     [
         (["captions", "none.json", "out"], "`captions` must be a file that is there, but is none.json instead"),
-        (["captions", "a.json", "no/such/out"], "`out` must be in a folder that is there"),
+        (["captions", "a.json", "one/out"], "`out` must be in a folder, but is one/out, below the file "),
+        (["captions", "string.json", "out"], "Image 1 of string.json must be an image with"),
+        (["captions", "a.json", "out", "--most-words", "0"], "`most_words` must be 1 or more, but is 0 instead"),
+        (["captions", "a.json", "out", "--max-words", "0"], "`max_words` must be 1 or more, but is 0 instead"),
+        (
+            ["captions", "a.json", "out", "--features", "f.npy", "--feature-ids", "twice.txt"],
+            "`ids of the features` must be all different, but is 3 in rows 4 and 11 instead",
+        ),
+        (
+            ["captions", "a.json", "out", "--features", "nan.npy", "--feature-ids", "f.ids.txt", "--missing", "drop"],
+            "`features` must be finite, but are infinite or not a number for the image 1.",
+        ),
+        (["pairs", "out", "--train", "two", "two", "--max-words", "0"], "`max_words` must be 1 or more, but is 0"),
         (["captions", "a.json", "b.json", "out"], "`captions` must be one json, or several as in train=FILE"),
         (["captions", "a.json", "out", "--features", "none.npy"], "`features` must be a store's .json"),
         (["captions", "a.json", "out", "--tokeniser", "bpe"], "`tokeniser` must be whitespace, ptb"),
@@ -108,6 +132,13 @@ def test_bad_input_is_one_sentence(
     Path("one").write_text("a\n", encoding="utf-8")
     Path("two").write_text("a\nb\n", encoding="utf-8")
     Path("empty").write_text("\n", encoding="utf-8")
+    names = Path("f.ids.txt").read_text(encoding="utf-8")
+    Path("twice.txt").write_text(names.replace("10\n", "3\n"), encoding="utf-8")
+    held = {"images": [{"split": "train", "sentences": [{"tokens": "a dog"}]}]}
+    Path("string.json").write_text(json.dumps(held), encoding="utf-8")
+    features = np.load("f.npy")
+    features[1, 1] = np.nan
+    np.save("nan.npy", features)
     before = sorted(path.name for path in tmp_path.iterdir())
     assert prepare(*arguments) == 2
     last = capsys.readouterr().err.splitlines()[-1]
@@ -154,5 +185,5 @@ def test_glove_takes_a_prepared_corpus(tmp_path: Path, capsys: pytest.CaptureFix
     assert "read 6 sentences: 8 words" in capsys.readouterr().err
     vectors = WordVectors.load(tmp_path / "v.txt")
     assert set(vectors.words) == {"<eos>", "a", "dog", "big", "small"}
-    assert main(["glove", str(tmp_path / "c"), "--out", str(tmp_path / "v.txt"), "--tokeniser", "ptb"]) == 2
+    assert main(["glove", str(tmp_path / "c"), "--out", str(tmp_path / "w.txt"), "--tokeniser", "ptb"]) == 2
     assert "`tokeniser` must be left out for a prepared corpus" in capsys.readouterr().err

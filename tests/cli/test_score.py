@@ -10,6 +10,8 @@ import pytest
 
 import seqsmooth as ss
 from seqsmooth.cli.main import main
+from seqsmooth.decoding import HypothesisFile
+from seqsmooth.decoding.hypotheses import Hypothesis
 from seqsmooth.metrics import report as reports
 
 HYPOTHESES = {"1": "a man rides a horse", "2": "two dogs in snow", "3": "a cat sleeps on a bed", "4": "a red bus"}
@@ -62,6 +64,31 @@ def test_captions(files: Path, capsys: pytest.CaptureFixture[str], monkeypatch: 
     exported = json.loads((files / "e.json").read_text())
     assert {str(entry["image_id"]): entry["caption"] for entry in exported} == HYPOTHESES
     assert sorted(path.name for path in files.iterdir() if path.name.startswith(".")) == []
+
+
+def test_what_decode_wrote(files: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(files)
+    words = [*HYPOTHESES.values(), *WORSE.values()]
+    with HypothesisFile("d.jsonl", [int(key) for key in HYPOTHESES], text=lambda tokens: words[tokens[0]]) as file:
+        for place, name in enumerate(file.remaining):
+            file.add(name, [Hypothesis((place,), -1.0, -1.0, True), Hypothesis((place + 4,), -2.0, -2.0, True)])
+    command = ["--metrics", "cider,bleu-4", "--tokenise", "none"]
+    assert main(["score", "d.jsonl", "r.json", *command, "--export", "e.json"]) == 0
+    ours = capsys.readouterr().out
+    assert main(["score", "h.json", "r.json", *command]) == 0
+    assert capsys.readouterr().out == ours
+    assert (files / "e.json").read_text() == (files / "h.json").read_text() + "\n"
+
+
+@pytest.mark.parametrize("option", ["--json", "--export"])
+def test_what_is_read_is_not_written(
+    option: str, files: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(files)
+    before = (files / "r.json").read_bytes()
+    assert main(["score", "h.json", "r.json", "--metrics", "cider", option, str(files / "r.json")]) == 2
+    assert f"`{option[2:]}` must be another file than those that are read" in capsys.readouterr().err
+    assert (files / "r.json").read_bytes() == before
 
 
 def test_translations_and_a_paired_test(files: Path, capsys: pytest.CaptureFixture[str]) -> None:

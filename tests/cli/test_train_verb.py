@@ -59,7 +59,9 @@ def test_from_a_config_to_scores(folder: Path, capsys: pytest.CaptureFixture[str
     assert [row["step"] for row in run.log if row["split"] == "val"] == [15, 30, 45]
     best = max(row["cider"] for row in run.log if row["split"] == "val")
     assert run.manifest["best"]["value"] == pytest.approx(best, rel=1e-5)
-    capsys.readouterr()
+    assert "runs/small/3: 45 steps in " in capsys.readouterr().err
+    assert main(["train", "small.yaml", "--seed", "3"]) == 0
+    assert "runs/small/3: finished before, left as it is: 45 steps in " in capsys.readouterr().err
     assert main(["decode", "runs/small/3", "--metrics", "cider,bleu-4"]) == 0
     assert "CIDEr-D" in capsys.readouterr().out
     found = run.hypotheses("test")
@@ -80,6 +82,13 @@ def test_from_a_config_to_scores(folder: Path, capsys: pytest.CaptureFixture[str
     assert main(["decode", "runs/small/3", "--beam", "4", "--out", "four.jsonl", "--metrics", "cider"]) == 0
     assert (folder / "four.scores.json").is_file()
     assert main(["decode", "runs/small/3", "--beam", "1", "--overwrite", "--no-score"]) == 0
+    assert not run.scores("test").exists()  # they were of other hypotheses
+    whole = run.decoded("test").read_bytes()
+    run.decoded("test").write_bytes(whole[:-20])
+    assert main(["decode", "runs/small/3", "--beam", "1", "--no-score"]) == 2
+    assert "is damaged: `path` must hold a line" in capsys.readouterr().err
+    assert main(["decode", "runs/small/3", "--beam", "1", "--no-score", "--overwrite"]) == 0
+    assert run.decoded("test").read_bytes() == whole
 
 
 def test_what_was_interrupted_is_resumed(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -98,10 +107,11 @@ def test_what_was_interrupted_is_resumed(folder: Path, monkeypatch: pytest.Monke
 
     with monkeypatch.context() as patch:
         patch.setattr(BeamSearch, "__call__", dying)
-        with pytest.raises(KeyboardInterrupt):
-            main(["decode", "runs/small/0", "--no-score"])
+        assert main(["decode", "runs/small/0", "--no-score"]) == 130
     assert [shape[1] for shape in calls] == sorted((shape[1] for shape in calls), reverse=True)  # the longest first
     assert not run.decoded("test").is_file()
+    assert main(["decode", "runs/small/0", "--no-score", "--beam", "2"]) == 2  # half of it is of another width
+    assert run.decoded("test").with_name("test.jsonl.partial").is_file()
     calls.clear()
     assert main(["decode", "runs/small/0"]) == 0
     assert [name for name, _ in run.hypotheses("test")] == list(range(20))
@@ -185,6 +195,12 @@ def test_mistakes(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
         (["train", "small.yaml", "--data.train", "training"], "`data.train` must be one of"),
         (["train", "small.yaml", "--validation.monitor", "spice"], "`validation.monitor` must be one of"),
         (["train", "small.yaml", "--objective.token", "{kind: similarity, vectors: no.txt, tau: 1}"], "`vectors` must"),
+        (
+            ["train", "small.yaml", "--objective.token", "{kind: similarity, vectors: no.txt, tau: 1}"],
+            "seqsmooth glove",
+        ),
+        (["train", "small.yaml", "--decoding.beam", "0"], "`decoding.beam` must be 1 or more, but is 0 instead"),
+        (["train", "small.yaml", "--validation.beam", "0"], "`validation.beam` must be 1 or more, but is 0 instead"),
         (["decode", "corpus"], "`run` must be the folder of a run"),
     ):
         assert main([*words, "--run", f"run{len(message)}"] if words[:1] == ["train"] and words[1:] else words) == 2

@@ -238,11 +238,19 @@ def test_splits_need_a_train(tmp_path: Path) -> None:
 
 def test_features_that_are_no_numbers_are_refused(tmp_path: Path) -> None:
     store = FeatureStore([1], np.array([[1e6]], dtype=np.float32))
-    with pytest.raises(ValueError, match="must be finite, but are too large for float16 somewhere"):
+    with pytest.raises(ValueError, match="must be finite, but are too large for float16 for the image"):
         write_captions(tmp_path / "c", {"train": [(1, ["a"])]}, store, dtype="float16")
     store = FeatureStore([1], np.array([[np.nan]], dtype=np.float32))
     with pytest.raises(ValueError, match="must be finite, but are infinite or not a number"):
         write_captions(tmp_path / "c", {"train": [(1, ["a"])]}, store)
+
+
+def test_texts_that_were_cut_are_refused(tmp_path: Path) -> None:
+    corpus = write_captions(tmp_path / "c", {"train": [(1, ["a", "b"]), (2, ["c"])]}, side=Side(min_count=1))
+    path = tmp_path / "c" / "train.targets.txt"
+    path.write_text("a\nb\n", encoding="utf-8")
+    with pytest.raises(ValueError, match=r"`corpus` must be as .* changed: .* has 2 lines for 3 texts"):
+        corpus.references("train")
 
 
 def test_a_vocabulary_can_be_given(tmp_path: Path) -> None:

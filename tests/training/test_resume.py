@@ -6,6 +6,7 @@ import os
 import signal
 import subprocess
 import sys
+import threading
 import time
 from pathlib import Path
 from typing import Any
@@ -15,6 +16,8 @@ import torch
 
 from oracles.small_corpora import captions, pairs
 from oracles.small_runs import values, weights
+from seqsmooth.training import trainer
+from seqsmooth.training.checkpoints import Checkpoints
 from seqsmooth.training.learner import Learner
 from seqsmooth.training.reader import parse_config, read_config
 from seqsmooth.training.runs import Run, load_model
@@ -103,6 +106,41 @@ def test_the_size_of_bundles_changes_nothing(tmp_path: Path) -> None:
     assert all(torch.equal(found[0][name], found[1][name]) for name in found[0])
 
 
+@pytest.mark.parametrize("bundle", [2, 5])  # in the middle of an epoch of 15 steps, and at its end
+def test_a_stop_saves_first(bundle: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    captions(tmp_path / "corpus")
+    still = {"bundle": bundle, "checkpoint_every": None, "checkpoint_seconds": 1e6, "max_epochs": 2}
+    config = parse_config(values(tmp_path / "corpus", trainer=still))
+    train(config, tmp_path / "whole")
+    with monkeypatch.context() as patch:
+        whole = Checkpoints.on_train_batch_end
+
+        def stopping(self: Checkpoints, owner: Any, learner: Any, *rest: Any) -> None:
+            self.stop = self.stop or learner.steps_done == 3 * bundle
+            whole(self, owner, learner, *rest)
+
+        patch.setattr(Checkpoints, "on_train_batch_end", stopping)
+        with pytest.raises(KeyboardInterrupt):
+            train(config, tmp_path / "stopped")
+    held = torch.load(Run.open(tmp_path / "stopped").last, weights_only=True)["seqsmooth"]
+    assert held["steps"] == 3 * bundle
+    train(config, tmp_path / "stopped")
+    same(tmp_path / "stopped", tmp_path / "whole")
+
+
+@pytest.mark.skipif(threading.current_thread() is not threading.main_thread(), reason="signals go to the main thread")
+def test_signals_ask_for_a_stop(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    files = Checkpoints(tmp_path, None, 1e6)
+    before = signal.getsignal(signal.SIGINT)
+    with files.stopped_by_signals():
+        os.kill(os.getpid(), signal.SIGTERM)
+        assert files.stop
+        with pytest.raises(KeyboardInterrupt):
+            os.kill(os.getpid(), signal.SIGINT)
+    assert signal.getsignal(signal.SIGINT) is before
+    assert "stopping after the next steps" in capsys.readouterr().err
+
+
 def test_killed_in_the_middle(tmp_path: Path) -> None:
     """Must-show 1: kill -9, the same command again, and the weights are those of a run that was let be."""
     import yaml
@@ -133,6 +171,18 @@ def test_killed_in_the_middle(tmp_path: Path) -> None:
     assert Run.open(tmp_path / "killed").manifest["steps"] == 150
 
 
+def test_word_vectors_that_changed_are_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    corpus = captions(tmp_path / "corpus")
+    given = parse_config(values(corpus.folder))
+    with monkeypatch.context() as broken:
+        broken.setattr(trainer, "_fit", lambda run, *rest: run)  # a run that stopped before its first step
+        train(given, tmp_path / "run")
+    path = corpus.folder / "glove.txt"
+    path.write_text(path.read_text(encoding="utf-8").replace("0.", "0.1"), encoding="utf-8")
+    with pytest.raises(ValueError, match=r"`objective` must be that of the run in .* \(did its word vectors change"):
+        train(given, tmp_path / "run")
+
+
 def test_what_a_run_refuses(tmp_path: Path) -> None:
     corpus = captions(tmp_path / "corpus")
     given = values(corpus.folder, trainer={"max_epochs": 1})
@@ -143,6 +193,11 @@ def test_what_a_run_refuses(tmp_path: Path) -> None:
     assert (tmp_path / "run" / "checkpoints" / "last.ckpt").stat().st_mtime_ns == before
     with pytest.raises(ValueError, match=r"begun with another config \(other: `seed`, `optimizer.lr`\)"):
         train(parse_config(given | {"seed": 3, "optimizer": {"lr": 0.1, "clip": 1.0}}), tmp_path / "run")
+    (tmp_path / "link").symlink_to(corpus.folder)  # the same corpus by another name
+    assert train(parse_config(values(tmp_path / "link", trainer={"max_epochs": 1})), tmp_path / "run").finished
+    (run.folder / "checkpoints" / "best.safetensors").unlink()  # the last weights must not pass for them
+    with pytest.raises(ValueError, match=r"`weights` must be a file that is there, but is .*best\.safetensors"):
+        load_model(run.folder, device="cpu")
     other = captions(tmp_path / "other", seed=1)
     corpus.folder.rename(tmp_path / "kept")
     other.folder.rename(corpus.folder)

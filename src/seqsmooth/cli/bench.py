@@ -10,6 +10,7 @@ from seqsmooth.bench import claims, page, plot, report, run, warm
 from seqsmooth.bench.records import Report
 from seqsmooth.bench.shapes import chosen_shapes
 from seqsmooth.ops import checks
+from seqsmooth.ops.files import check_source, text_written_whole
 
 SUMMARIES = {
     "loss": "losses on given logits, forward and backward",
@@ -19,10 +20,16 @@ SUMMARIES = {
     "step": "whole training steps",
 }
 TYPED = ("loss", "head", "step")
+EXAMPLES = """\
+examples:
+  seqsmooth bench loss --shapes tiny --seconds 20
+  seqsmooth bench all --folder results --skip step
+  seqsmooth bench show results/loss.json --plot loss.png"""
 
 
 def options(parser: argparse.ArgumentParser) -> None:
     """Declare the options."""
+    parser.epilog, parser.formatter_class = EXAMPLES, argparse.RawDescriptionHelpFormatter
     kinds = parser.add_subparsers(metavar="WHAT", required=True, dest="what")
     for name, summary in SUMMARIES.items():
         child = kinds.add_parser(name, help=summary, description=summary)
@@ -79,8 +86,10 @@ def start(given: argparse.Namespace) -> int:
         print(claims.text(found), flush=True)
         return 0 if all(finding.verdict == "held" for finding in found) else 1
     if given.what == "page":
-        text = given.page.read_text(encoding="utf-8")
-        given.page.write_text(page.filled(text, [Report.load(file) for file in given.files]), encoding="utf-8")
+        text = check_source("page", given.page).read_text(encoding="utf-8")
+        filled = page.filled(text, [Report.load(file) for file in given.files])
+        with text_written_whole(given.page) as file:
+            file.write(filled)
         return 0
     if given.what == "all":
         return _all(given)

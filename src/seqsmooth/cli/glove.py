@@ -12,9 +12,9 @@ if TYPE_CHECKING:
     from seqsmooth.text import Vocabulary
 
 EXAMPLE = """\
-example:
+examples:
   seqsmooth glove dataset.json --splits train,restval --out vectors.txt --vocabulary vocabulary.json
-  seqsmooth glove coco --out vectors.txt  # a folder of `seqsmooth prepare`: its words, its training texts
+  seqsmooth glove data/coco --dim 300 --out data/coco/glove.txt  # a prepared corpus: its words, its training texts
   seqsmooth glove captions.txt --tokeniser ptb --dim 300 --out vectors.txt
 """
 
@@ -26,6 +26,7 @@ def options(parser: argparse.ArgumentParser) -> None:
     rule = "one sentence a line (.gz or not), Karpathy's dataset.json, or a prepared corpus"
     parser.add_argument("corpus", type=Path, help=rule)
     parser.add_argument("--out", type=Path, required=True, metavar="FILE", help="where the vectors go")
+    parser.add_argument("--overwrite", action="store_true", help="replace files that are there")
     parser.add_argument("--vocabulary", type=Path, metavar="FILE", help="where the vocabulary goes, too, as JSON")
     rule = "whitespace, ptb, moses:en:lower, subword-nmt, hf:NAME (default: a json's own tokens; white space in text)"
     parser.add_argument("--tokeniser", metavar="NAME", help=rule)
@@ -53,9 +54,6 @@ def start(given: argparse.Namespace) -> int:
     except KeyboardInterrupt:
         print(f"\nseqsmooth: stopped; {given.out} was not touched", file=sys.stderr)
         return 130
-    except OSError as error:  # a full disk, for one
-        print(f"seqsmooth: error: {error.filename or given.out}: {error.strerror}", file=sys.stderr)
-        return 2
 
 
 def _train(given: argparse.Namespace) -> int:
@@ -67,8 +65,12 @@ def _train(given: argparse.Namespace) -> int:
     from seqsmooth.text.corpus import read_sentences
 
     for name in ("out", "vocabulary"):
-        if getattr(given, name) is not None:
-            check_destination(name, getattr(given, name))
+        path = getattr(given, name)
+        if path is not None:
+            check_destination(name, path)
+            new = given.overwrite or not path.exists()
+            checks.must(new, name, "a file that is not there yet (--overwrite replaces it)", path)
+    checks.must(given.vocabulary != given.out, "vocabulary", "another file than the vectors'", given.vocabulary)
     glove = GloVe(
         dim=given.dim,
         iterations=given.iterations,

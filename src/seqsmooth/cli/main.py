@@ -43,9 +43,29 @@ def main(arguments: Sequence[str] | None = None) -> int:
     except BrokenPipeError:  # whoever read the output has seen enough; the interpreter must not try to flush the rest
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return 141
-    except ValueError as error:
-        print(f"seqsmooth: error: {error}", file=sys.stderr)
+    except KeyboardInterrupt:
+        print("\nseqsmooth: stopped", file=sys.stderr)
+        return 130
+    except (ValueError, OSError, MemoryError, RuntimeError) as error:
+        told = _told(error)
+        if told is None:
+            raise
+        print(f"seqsmooth: error: {told}", file=sys.stderr)
         return 2
+
+
+def _told(error: Exception) -> str | None:
+    """The sentence for what a user can mend; None for a fault of ours, which is to be seen whole."""
+    if isinstance(error, ValueError):
+        return str(error)
+    if isinstance(error, OSError):  # a full disk, a folder that nobody may write to, a file that went away
+        where = f"{error.filename}: " if error.filename is not None else ""
+        return f"The system says: {where}{error.strerror or error}."
+    if isinstance(error, MemoryError):
+        return "There is not enough memory for this."
+    if type(error).__name__ == "OutOfMemoryError":  # torch's, which is not imported here
+        return f"There is not enough memory on the device: {str(error).splitlines()[0]}"
+    return None
 
 
 def _demo_options(parser: argparse.ArgumentParser) -> None:

@@ -20,7 +20,8 @@ class Progress:
         if not new and (now - self.last < 0.2 or (not terminal and now - self.last < 10)):
             return
         self.what, self.last = what, now
-        text = f"{now - self.begin:6.1f} s  {what}{f': {done:,}' if done else ''}"
+        count = f": {done:,}" if done and (terminal or not new) else ""  # in a file, a first count looks like the last
+        text = f"{now - self.begin:6.1f} s  {what}{count}"
         print(f"\r{text:<78}" if terminal else text, end="" if terminal else "\n", file=sys.stderr, flush=True)
 
     def end(self) -> None:

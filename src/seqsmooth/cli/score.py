@@ -8,14 +8,15 @@ from pathlib import Path
 DESCRIPTION = """\
 Score captions or translations against their references.
 
-HYPOTHESES is JSON Lines ({"id": 42, "text": "a man on a horse"}, or "tokens": [...], or what `seqsmooth decode`
-writes), a results file of the COCO server ([{"image_id": 42, "caption": "..."}]), or plain text, a sentence a line.
+HYPOTHESES is what `seqsmooth decode` wrote, other JSON Lines ({"id": 42, "text": "a man on a horse"}, or "tokens":
+[...]), a results file of the COCO server ([{"image_id": 42, "caption": "..."}]), or plain text, a sentence a line.
 REFERENCES is Karpathy's json, COCO's annotations json, or plain text, in one file or several."""
 
 EXAMPLES = """\
 examples:
   seqsmooth score captions.json dataset_coco.json --metrics bleu-1,bleu-4,cider --json scores.json
   seqsmooth score translations.txt test.en --against baseline.txt
+  seqsmooth score runs/coco/show_tell/mle/0/decoded/test.jsonl dataset_coco.json --export captions_results.json
 
 Values are times 100, as in papers. Metrics that cannot be calculated here say why, below the table."""
 
@@ -54,6 +55,8 @@ def run(given: argparse.Namespace) -> int:
     for name, path in (("json", given.json), ("export", given.export)):
         if path is not None:
             check_destination(name, path)
+            read = [each.resolve() for each in (given.hypotheses, given.against, *given.references) if each]
+            checks.must(path.resolve() not in read, name, "another file than those that are read", str(path))
     bootstrap.check(given.confidence, given.resamples, given.seed)
     checks.positive("timeout", given.timeout)
     references = sentences.read_references(given.references, split=given.split)

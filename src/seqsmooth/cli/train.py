@@ -70,13 +70,20 @@ def start(given: argparse.Namespace, dotted: Sequence[tuple[str, str]]) -> int:
         print(text_of(config), end="", flush=True)
         return 0
     folder = given.run or given.runs / config.name / str(config.seed)
+    from seqsmooth.training.runs import Run
     from seqsmooth.training.trainer import local_rank, train
 
-    run = train(config, folder)
+    before = folder.is_dir() and (folder / "manifest.json").is_file() and Run.open(folder).finished
+    try:
+        run = train(config, folder)
+    except KeyboardInterrupt:
+        print(f"\nseqsmooth: stopped; the same command goes on with {folder}", file=sys.stderr, flush=True)
+        return 130
     if local_rank() > 0:
         return 0
     best = run.manifest["best"]
     told = "" if best is None else f", best {best['metric']} {best['value']:.2f} after epoch {best['epoch']}"
     seconds = run.manifest["seconds"]
-    print(f"{folder}: {run.manifest['steps']} steps in {seconds:.0f} s{told}", file=sys.stderr, flush=True)
+    done = "finished before, left as it is: " if before else ""
+    print(f"{folder}: {done}{run.manifest['steps']} steps in {seconds:.0f} s{told}", file=sys.stderr, flush=True)
     return 0

@@ -8,6 +8,7 @@ from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
+from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
@@ -84,9 +85,11 @@ class Corpus:
 
     def targets(self, split: str) -> list[list[list[str]]]:
         """The same as the tokens that a model writes: words, or the pieces of a subword tokeniser."""
-        lines = self.texts(split)
-        counts = np.diff(self.split(split).firsts).tolist()
-        return [[next(lines).split(" ") for _ in range(count)] for count in counts]
+        texts = list(self.texts(split))
+        firsts = self.split(split).firsts.tolist()
+        told = f"{self.folder / split}.targets.txt has {len(texts):,} lines for {firsts[-1]:,} texts"
+        checks.must(len(texts) == firsts[-1], "corpus", "as `seqsmooth prepare` wrote it", f"changed: {told}")
+        return [[text.split(" ") for text in texts[first:end]] for first, end in pairwise(firsts)]
 
     def word_counts(self) -> dict[str, int]:
         """How often each word occurs in the training targets; those that the vocabulary leaves out are left out."""

@@ -202,7 +202,10 @@ def write_features(
     rows = np.arange(len(source.ids)) if rows is None else rows
     with ArrayWriter(Path(f"{path}.npy"), dtype or source.dtype, source.row_shape) as writer:
         for block in source.blocks(rows):
-            writer.append(converted(block, writer.dtype))
+            images: list[Id] = []
+            if source.counts is None:  # else a row of the block is a region
+                images = [source.ids[row] for row in rows[writer.rows : writer.rows + len(block)]]
+            writer.append(converted(block, writer.dtype, images))
             progress(writer.rows)
     if source.counts is not None:
         with ArrayWriter(Path(f"{path}.offsets.npy"), np.int64) as offsets:
@@ -217,7 +220,10 @@ def write_features(
 def places(ids: Sequence[Id]) -> dict[Id, int]:
     """The row of each id; no id may be there twice."""
     found = {name: row for row, name in enumerate(ids)}
-    checks.must(len(found) == len(ids), "ids of the features", "all different", "the same twice somewhere")
+    if len(found) < len(ids):
+        row, twice = next((row, name) for row, name in enumerate(ids) if found[name] != row)
+        told = f"{twice!r} in rows {row + 1} and {found[twice] + 1}"
+        raise checks.wrong("ids of the features", "all different", told)
     return found
 
 
@@ -241,12 +247,14 @@ def rows_at_a_time(shape: Sequence[int], dtype: np.dtype[Any]) -> int:
     return max(1, _BLOCK // max(1, int(np.prod(shape)) * dtype.itemsize))
 
 
-def converted(block: NDArray[Any], dtype: np.dtype[Any]) -> NDArray[Any]:
-    """Features in another type, all of them finite."""
+def converted(block: NDArray[Any], dtype: np.dtype[Any], images: Sequence[Id] = ()) -> NDArray[Any]:
+    """Features in another type, all of them finite; `images` says whose the rows are, for the sentence."""
     with np.errstate(over="ignore"):
         converted = block.astype(dtype, copy=False)
     if dtype.kind == "f" and not np.isfinite(converted).all():
-        finite = bool(np.isfinite(block).all())
-        told = f"too large for {dtype} somewhere" if finite else "infinite or not a number somewhere"
-        raise ValueError(f"`features` must be finite, but are {told}.")
+        row = int(np.isfinite(converted).reshape(len(converted), -1).all(1).argmin())
+        finite = bool(np.isfinite(block[row]).all())
+        told = f"too large for {dtype}" if finite else "infinite or not a number"
+        where = f"for the image {images[row]!r}" if images else "somewhere"
+        raise ValueError(f"`features` must be finite, but are {told} {where}.")
     return converted

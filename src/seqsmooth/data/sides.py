@@ -32,6 +32,11 @@ class Side:
     most_words: int | None = None
     vocabulary: Vocabulary | None = None
 
+    def __post_init__(self) -> None:
+        checks.at_least("min_count", self.min_count, 1)
+        if self.most_words is not None:
+            checks.at_least("most_words", self.most_words, 1)
+
     def words(self, text: Text) -> Sequence[str]:
         """The words of a text."""
         return self.tokeniser(text) if isinstance(text, str) else text

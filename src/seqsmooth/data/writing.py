@@ -63,6 +63,7 @@ def write_captions(
     checks.one_of("empty", empty, ("refuse", "drop"))
     side = side or Side()
     _check_splits(splits)
+    _check_length(max_words)
     seen = features is not None and is_picture(features.row_shape, features.dtype)
     checks.must(not seen or dtype is None, "dtype", "left out for pictures, which are bytes", dtype)
     what = "pictures" if seen else "features"
@@ -141,6 +142,7 @@ def write_pairs(
     checks.one_of("empty", empty, ("refuse", "drop"))
     source, target = source or Side(), target or Side()
     _check_splits(splits)
+    _check_length(max_words)
     longest = max_words if longer == "drop" else None
     with folder_written_whole(folder) as out:
         counts: dict[str, int] = {}
@@ -196,6 +198,11 @@ def _check_splits(splits: Mapping[str, Any]) -> None:
     for name in splits:
         plain = name.replace("_", "").replace("-", "").isalnum()
         checks.must(plain, "splits", "names of letters and digits", repr(name))
+
+
+def _check_length(max_words: int | None) -> None:
+    if max_words is not None:
+        checks.at_least("max_words", max_words, 1)
 
 
 def _firsts(out: Path, name: str) -> ArrayWriter:

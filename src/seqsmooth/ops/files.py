@@ -52,6 +52,7 @@ def folder_written_whole(path: str | os.PathLike[str]) -> Iterator[Path]:
     path = check_new_folder("out", path).absolute()
     unfinished = path.with_name(f".{path.name}.unfinished")
     try:
+        path.parent.mkdir(parents=True, exist_ok=True)
         lock = path.with_name(f".{path.name}.lock").open("wb")
     except OSError as error:
         raise ValueError(f"`{path}` must be a folder that can be written, but is not: {error.strerror}.") from error
@@ -97,8 +98,8 @@ def check_new_folder(name: str, path: str | os.PathLike[str]) -> Path:
     path = Path(path)
     if path.exists():
         raise ValueError(f"`{name}` must be a folder that is not there yet, but {path} is.")
-    above = path.absolute().parent
-    checks.must(above.is_dir(), name, "in a folder that is there", str(path))
+    above = next(place for place in path.absolute().parents if place.exists())  # those below it can be made
+    checks.must(above.is_dir(), name, "in a folder", f"{path}, below the file {above}")
     checks.must(os.access(above, os.W_OK), name, "in a folder that can be written to", str(path))
     return path
 

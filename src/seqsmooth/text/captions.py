@@ -80,7 +80,7 @@ def _karpathy(held: dict[str, Any], path: str | os.PathLike[str]) -> list[Image]
 def _caption(sentence: dict[str, Any]) -> Caption:
     words = sentence.get("tokens")
     if words is not None:
-        if not all(isinstance(word, str) for word in words):
+        if isinstance(words, str) or not all(isinstance(word, str) for word in words):
             raise TypeError("tokens are strings")
         words = tuple(words)
     raw = sentence["raw"] if "raw" in sentence or words is None else " ".join(words)

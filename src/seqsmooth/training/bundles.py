@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from typing import Any
 
 from seqsmooth.data import Batch, Batches
@@ -31,6 +31,8 @@ class Bundles:
         self.batches = batches
         self.size = checks.at_least("trainer.bundle", size, 1)
         self.accumulate = checks.at_least("trainer.accumulate", accumulate, 1)
+        self.epoch: Callable[[], int] | None = None
+        """The epoch at hand, where somebody knows: Lightning makes two iterators where it resumes at an epoch's end."""
 
     @property
     def steps(self) -> int:
@@ -43,6 +45,8 @@ class Bundles:
     def __iter__(self) -> Iterator[Bundle]:
         bundle: list[tuple[Batch, ...]] = []
         step: list[Batch] = []
+        if self.epoch is not None:
+            self.batches.set_epoch(self.epoch())
         for batch in self.batches:
             step.append(batch)
             if len(step) == self.accumulate:

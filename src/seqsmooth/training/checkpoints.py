@@ -4,9 +4,14 @@ from __future__ import annotations
 
 import os
 import secrets
+import signal
+import sys
+import threading
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from pathlib import Path
+from types import FrameType
 from typing import Any
 
 import pytorch_lightning as pl
@@ -34,6 +39,7 @@ class Checkpoints(Checkpoint):
         self.folder, self.every, self.seconds, self.keep = folder, every, seconds, keep
         self.steps = 0
         self.time = time.monotonic()
+        self.stop = False  # between two bundles, where the state can be saved exactly
         for unfinished in folder.glob(".*.unfinished"):
             unfinished.unlink(missing_ok=True)
 
@@ -49,6 +55,8 @@ class Checkpoints(Checkpoint):
         assert isinstance(pl_module, Learner)
         if not trainer.is_last_batch and not trainer.should_stop and self._due(trainer, pl_module):
             self._save(trainer, pl_module)
+            if self.stop:
+                raise KeyboardInterrupt
 
     def on_train_epoch_end(self, trainer: pl.Trainer, pl_module: pl.LightningModule) -> None:
         """Save the best weights, and the rest where that is due."""
@@ -62,10 +70,32 @@ class Checkpoints(Checkpoint):
             self._weights("last", pl_module)
         if (due or pl_module.validated) and trainer.is_global_zero:
             self.keep(pl_module)
+        if self.stop and not pl_module.ended:
+            raise KeyboardInterrupt
+
+    @contextmanager
+    def stopped_by_signals(self) -> Iterator[None]:
+        """Let Ctrl-C and SIGTERM wait for the bundle of steps at hand and a checkpoint; a second Ctrl-C does not."""
+
+        def stop(number: int, frame: FrameType | None) -> None:
+            if self.stop and number == signal.SIGINT:
+                raise KeyboardInterrupt
+            self.stop = True
+            sys.stderr.write("\nseqsmooth: stopping after the next steps; Ctrl-C stops at once\n")
+
+        if threading.current_thread() is not threading.main_thread():  # no place for signals
+            yield
+            return
+        before = {number: signal.signal(number, stop) for number in (signal.SIGINT, signal.SIGTERM)}
+        try:
+            yield
+        finally:
+            for number, handler in before.items():
+                signal.signal(number, handler)
 
     def _due(self, trainer: pl.Trainer, learner: Learner) -> bool:
         steps = self.every is not None and learner.steps_done - self.steps >= self.every
-        due = steps or time.monotonic() - self.time >= self.seconds
+        due = self.stop or steps or time.monotonic() - self.time >= self.seconds
         return bool(trainer.strategy.broadcast(due)) if trainer.world_size > 1 else due
 
     def _save(self, trainer: pl.Trainer, learner: Learner) -> None:

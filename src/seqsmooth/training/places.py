@@ -44,7 +44,8 @@ def find_beside(corpus: Path, name: str, key: str) -> Path:
     for place in (corpus / name, Path(name).expanduser()):
         if place.is_file():
             return place.resolve()
-    raise checks.wrong(key, f"a file that is there, in {corpus} or here", name)
+    way_out = f"`seqsmooth glove {corpus} --out {corpus / name}` makes one"
+    raise checks.wrong(key, f"a file that is there, in {corpus} or here ({way_out})", name)
 
 
 def _below_configs(path: Path) -> tuple[str, ...]:

@@ -29,8 +29,15 @@ if TYPE_CHECKING:
 
 KIND = "seqsmooth run 1"
 Which = Literal["best", "last"]
-FREE = ("trainer.progress", "trainer.loggers", "trainer.checkpoint_every", "trainer.checkpoint_seconds")
-"""Keys that change nothing of what is learned, so that a run may be resumed with others."""
+FREE = (
+    "data.folder",
+    "trainer.progress",
+    "trainer.loggers",
+    "trainer.checkpoint_every",
+    "trainer.checkpoint_seconds",
+)
+"""Keys that change nothing of what is learned, so that a run may be resumed with others: a corpus may have moved, and
+is known by its fingerprint."""
 
 
 @dataclass(frozen=True)
@@ -85,10 +92,11 @@ class Run:
         return self.folder / "checkpoints" / "last.ckpt"
 
     def weights(self, which: Which = "best") -> Path:
-        """The weights: the best by validation, or the last where there was none."""
+        """The weights: the best by validation, or the last where there was no validation."""
         checks.one_of("which", which, ("best", "last"))
         path = self.folder / "checkpoints" / f"{which}.safetensors"
-        return path if path.is_file() or which == "last" else self.weights("last")
+        validated = self.manifest["best"] is not None  # then a file that is gone is a fault, not a reason for others
+        return path if path.is_file() or which == "last" or validated else self.weights("last")
 
     def decoded(self, split: str) -> Path:
         """Where the hypotheses of a split are."""

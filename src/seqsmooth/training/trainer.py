@@ -7,6 +7,7 @@ import os
 import time
 import warnings
 from collections.abc import Mapping
+from contextlib import nullcontext
 from datetime import UTC, datetime
 from importlib.util import find_spec
 from pathlib import Path
@@ -61,19 +62,26 @@ def train(config: Config, folder: str | Path) -> Run:
         run = resume_run(folder, config, corpus)
         if run.finished:
             return run
+        began, now = (told.split("|version:")[0] for told in (run.manifest["objective"], _signature(config, corpus)))
+        rule = f"that of the run in {folder} (did its word vectors change?), {began},"
+        checks.must(began == now, "objective", rule, now)
     else:
         if config.trainer.start_from is not None:
             start_from_run(model, config, corpus)
         _check_new(folder)
-        objective = Builder(corpus).objective(config)
         facts = {
-            "objective": objective.signature(),
+            "objective": _signature(config, corpus),
             "device": torch.cuda.get_device_name() if device == "cuda" else "cpu",
             "parameters": sum(value.numel() for value in model.parameters()),
             "started": datetime.now(UTC).isoformat(timespec="seconds"),
         }
         run = create_run(folder, config, corpus, facts)
     return _fit(run, config, corpus, model, device)
+
+
+def _signature(config: Config, corpus: Corpus) -> str:
+    """Of the objective as the run begins, before anything is annealed."""
+    return Builder(corpus).objective(config).signature()
 
 
 def _check(config: Config, corpus: Corpus) -> None:
@@ -91,6 +99,13 @@ def _check(config: Config, corpus: Corpus) -> None:
     checks.at_least("validation.every", validation.every, 0)
     for name in ("max_epochs", "processes", "accumulate", "bundle", "log_every"):
         checks.at_least(f"trainer.{name}", getattr(section, name), 1)
+    for key, value in (
+        ("validation.beam", validation.beam),
+        ("validation.batch_size", validation.batch_size),
+        *((f"decoding.{name}", getattr(config.decoding, name)) for name in ("beam", "max_length", "batch_size")),
+    ):
+        checks.at_least(key, value, 1)  # now, and not when all is learned
+    checks.at_least("decoding.no_repeat", config.decoding.no_repeat, 0)
     for key, value in (("validation.patience", validation.patience), ("trainer.max_steps", section.max_steps)):
         if value is not None:
             checks.at_least(key, value, 1)
@@ -119,6 +134,7 @@ def _fit(run: Run, config: Config, corpus: Corpus, model: Any, device: str) -> R
         return {**run.manifest, **now}
 
     learner = Learner(config, corpus, model, steps)
+    bundles.epoch = lambda: learner.epochs_done
     bar = StepBar(steps if section.progress else 0)
     files = Checkpoints(
         run.folder / "checkpoints",
@@ -147,11 +163,14 @@ def _fit(run: Run, config: Config, corpus: Corpus, model: Any, device: str) -> R
         learner.note = lambda row: _note(row, journal, bar, trainer)
     if held is not None:
         learner.on_load_checkpoint({"seqsmooth": held})
-        bundles.batches.set_epoch(held["epochs"])  # where an epoch had just ended, Lightning does not tell the loader
     try:
         if held is None or not learner.ended:
-            start = None if held is None else run.last
-            trainer.fit(learner, train_dataloaders=bundles, ckpt_path=start, weights_only=True)
+            # Several processes have Lightning's own way to stop, all at once.
+            with files.stopped_by_signals() if world == 1 else nullcontext():
+                start = None if held is None else run.last
+                trainer.fit(learner, train_dataloaders=bundles, ckpt_path=start, weights_only=True)
+    except SystemExit as ended:  # Lightning's answer to Ctrl-C and SIGTERM, with a status that says nothing
+        raise KeyboardInterrupt from ended
     finally:
         close_loggers(loggers)
     if not learner.ended:  # Lightning ends quietly where it was interrupted

@@ -72,7 +72,9 @@ def write_split(request: Request, progress: Callable[[int, int], None] = lambda 
     corpus = runs[0].corpus(request.data)
     checks.one_of("split", request.split, tuple(corpus.splits))
     settings = _settings(runs, request)
+    target = runs[0].scores(request.split) if request.out is None else path.with_suffix(".scores.json")
     if not _is_there(path, settings, overwrite=request.overwrite):
+        target.unlink(missing_ok=True)  # of other hypotheses
         _decode(runs, corpus, request, path, settings, progress)
     if request.metrics == ():
         return None
@@ -83,7 +85,6 @@ def write_split(request: Request, progress: Callable[[int, int], None] = lambda 
     if not scores:
         raise ValueError(" ".join(absent.values()))
     report = Report(scores, absent)
-    target = runs[0].scores(request.split) if request.out is None else path.with_suffix(".scores.json")
     target.parent.mkdir(parents=True, exist_ok=True)
     report.save(target)
     return report
@@ -108,22 +109,32 @@ def _settings(runs: list[Run], request: Request) -> dict[str, Any]:
 
 
 def _is_there(path: Path, settings: dict[str, Any], *, overwrite: bool) -> bool:
-    """Whether the file is there and was made this way; another one is refused, or removed where asked."""
-    beside = path.with_suffix(".settings.json")
-    if not path.exists():
+    """Whether the file is there, whole, and was made this way; another one is refused, or removed where asked."""
+    beside, partial = path.with_suffix(".settings.json"), path.with_name(f"{path.name}.partial")
+    if not (path.exists() or partial.exists()):
         return False
     try:
         same = json.loads(beside.read_text(encoding="utf-8")) == settings
     except (OSError, ValueError):
         same = False
+    told = "was made with other settings or weights"
+    if same and not path.exists():
+        return False  # the rest of it is still to be done
     if same:
-        return True
+        try:
+            for _ in read_hypotheses(path):
+                pass
+        except ValueError as error:
+            told = f"is damaged: {str(error).removesuffix('.')}"
+        else:
+            return True
     if not overwrite:
         raise ValueError(
-            f"`{path}` must be new or made in the same way, but was made with other settings or weights "
-            f"(--overwrite replaces it, --out FILE writes elsewhere)."
+            f"`{path}` must be new or made in the same way, but {told} "
+            "(--overwrite replaces it, --out FILE writes elsewhere)."
         )
-    path.unlink()
+    path.unlink(missing_ok=True)
+    partial.unlink(missing_ok=True)
     return False
 
 
