@@ -185,7 +185,7 @@ def test_features_that_cannot_be_are_one_sentence(tmp_path: Path) -> None:
     refused("`features` must be a whole HDF5 file", tmp_path / "f.h5")
     (tmp_path / "f.txt").write_bytes(b"no")
     refused("`features` must be a store's .json", tmp_path / "f.txt")
-    with pytest.raises(ValueError, match="the same twice somewhere"):
+    with pytest.raises(ValueError, match="must be all different, but is 1 in rows 1 and 2"):
         FeatureStore([1, 1], np.zeros((2, 2))).rows([1])
     with pytest.raises(ValueError, match="`features` must be there for the image 2, but is missing"):
         FeatureStore([1], np.zeros((1, 2))).rows([2])
