@@ -130,7 +130,9 @@ def trial(subject: Subject) -> None:
     try:
         loss = subject.loss(given.logits.clone().requires_grad_() * 1, given.labels)
     except Exception as error:
-        raise ValueError(f"`{subject.name}` must be a loss called as {subject.call!r}, but raises {told(error)}") from error
+        raise ValueError(
+            f"`{subject.name}` must be a loss called as {subject.call!r}, but raises {told(error)}"
+        ) from error
     if loss.numel() != 1:
         shape = tuple(loss.shape)
         raise ValueError(f"`{subject.name}` must be a loss that gives one number, but gives shape {shape} instead.")

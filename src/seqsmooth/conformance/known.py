@@ -35,7 +35,7 @@ ISSUES: dict[tuple[str, str], tuple[str, str]] = {
         "https://github.com/pytorch/pytorch/issues/85791",
     ),
     ("LabelSmoother", "long sums in fp16"): (
-        "transformers#10674: NaN with label smoothing in fp16; the sum over V was widened then, that over positions not",
+        "transformers#10674: NaN in fp16; the sum over V was widened for it, the sum over positions was not",
         "https://github.com/huggingface/transformers/issues/10674",
     ),
     ("Liger cross entropy", "inputs kept"): (
@@ -71,9 +71,7 @@ def _torch() -> Subject:
 
 def _label_smoother() -> Subject:
     smoother: Any = importlib.import_module("transformers.trainer_pt_utils").LabelSmoother
-    return Subject(
-        "", smoother, "trainer", smoothing="epsilon", items="num_items_in_batch", shift="shift_labels"
-    )
+    return Subject("", smoother, "trainer", smoothing="epsilon", items="num_items_in_batch", shift="shift_labels")
 
 
 def _liger() -> Subject:

@@ -45,7 +45,7 @@ def zero_smoothing(subject: Subject) -> Iterator[Measured]:
     """Without smoothing it is cross entropy: the mean of -ln p over the positions that count."""
     for seed in (0, 1):
         given = case(subject.device, seed)
-        yield _apart("the loss", subject.loss(given.logits, given.labels), exact(given)[0])
+        yield _apart("the loss", _value(subject, given), exact(given)[0])
 
 
 def gradient(subject: Subject) -> Iterator[Measured]:
@@ -54,13 +54,15 @@ def gradient(subject: Subject) -> Iterator[Measured]:
     for factor in (1.0, -3.0):
         wanted = factor * exact(given)[1]
         yield _apart("the gradient" + ("" if factor == 1 else " times -3"), _gradient(subject, given, factor), wanted)
+    if subject.call == "head":
+        yield _apart("the gradient of the weight", *_weight_gradients(subject, given, given))
 
 
 def label_smoothing(subject: Subject) -> Iterator[Measured]:
     """Smoothed by 0.1 it is torch's label smoothing: 0.1 / V for each token, the rest for the label."""
     given = case(subject.device)
     loss, slope = exact(given, STRENGTH)
-    yield _apart("the smoothed loss", subject.loss(given.logits, given.labels, smoothing=STRENGTH), loss)
+    yield _apart("the smoothed loss", _value(subject, given, STRENGTH), loss)
     yield _apart("the smoothed gradient", _gradient(subject, given, smoothing=STRENGTH), slope)
 
 
@@ -89,7 +91,7 @@ def ignored(subject: Subject) -> Iterator[Measured]:
     hidden = ~given.kept.unsqueeze(-1)
     moved = replace(given, logits=torch.where(hidden, 5 - 3 * given.logits, given.logits))
     for smoothing in _strengths(subject):
-        losses = [subject.loss(each.logits, each.labels, smoothing=smoothing) for each in (given, moved)]
+        losses = [_value(subject, each, smoothing) for each in (given, moved)]
         yield Measured(_at("the loss", smoothing), float((losses[0] - losses[1]).abs()), 0.0)
         slopes = [_gradient(subject, each, smoothing=smoothing) for each in (given, moved)]
         yield Measured(_at("the gradient", smoothing), float((slopes[0] - slopes[1]).abs().max()), 0.0)
@@ -105,12 +107,13 @@ def ignored_garbage(subject: Subject) -> Iterator[Measured]:
         broken = replace(given, logits=given.logits.masked_fill(hidden, value))
         for smoothing in _strengths(subject):
             kind = f"where they are {value}, "
-            loss, slope = exact(given, smoothing)
-            told = subject.loss(broken.logits, broken.labels, smoothing=smoothing)
-            if not subject.uniform and smoothing:  # then only finite numbers can be asked for
-                loss, slope = told, _gradient(subject, given, smoothing=smoothing)
-            yield _apart(_at(kind + "the loss", smoothing), told, loss)
-            yield _apart(_at(kind + "the gradient", smoothing), _gradient(subject, broken, smoothing=smoothing), slope)
+            clean, found = (_value(subject, each, smoothing) for each in (given, broken))
+            yield _apart(_at(kind + "the loss", smoothing), found, clean)
+            clean, found = (_gradient(subject, each, smoothing=smoothing) for each in (given, broken))
+            yield _apart(_at(kind + "the gradient", smoothing), found, clean)
+        if subject.call == "head":
+            weights = _weight_gradients(subject, broken, given)
+            yield _apart(f"where they are {value}, the gradient of the weight", *weights)
 
 
 def nothing(subject: Subject) -> Iterator[Measured]:
@@ -118,7 +121,7 @@ def nothing(subject: Subject) -> Iterator[Measured]:
     given = case(subject.device)
     empty = replace(given, labels=torch.full_like(given.labels, IGNORED))
     for smoothing in _strengths(subject):
-        loss = subject.loss(empty.logits, empty.labels, smoothing=smoothing)
+        loss = _value(subject, empty, smoothing)
         yield Measured(_at("the loss", smoothing), float(loss.abs()), 0.0)
         there = _gradient(subject, empty, smoothing=smoothing)
         yield Measured(_at("the gradient", smoothing), float(there.abs().max()), 0.0)
@@ -134,16 +137,15 @@ def micro_batches(subject: Subject) -> Iterator[Measured]:
         return subject.loss(logits, labels, smoothing=smoothing, reduction="sum") / given.items
 
     for smoothing in _strengths(subject):
-        usual = subject.loss(given.logits, given.labels, smoothing=smoothing)
+        usual = _value(subject, given, smoothing)
         slope = _gradient(subject, given, smoothing=smoothing)
         for sizes in ([1, 2], [1, 1, 1]):
             leaf = given.logits.detach().clone().requires_grad_()
-            parts = zip(leaf.split(sizes), given.labels.split(sizes), strict=True)
+            parts = zip(torch.split(leaf * 1, sizes), torch.split(given.labels, sizes), strict=True)
             total = torch.stack([whole_or_part(one, other, smoothing) for one, other in parts]).sum()
-            total.backward()
-            assert leaf.grad is not None
+            (found,) = torch.autograd.grad(total, leaf)
             yield _apart(_at(f"the loss in {len(sizes)} parts", smoothing), total, usual)
-            yield _apart(_at(f"the gradient in {len(sizes)} parts", smoothing), leaf.grad, slope)
+            yield _apart(_at(f"the gradient in {len(sizes)} parts", smoothing), found, slope)
 
 
 def each_position(subject: Subject) -> Iterator[Measured]:
@@ -152,15 +154,13 @@ def each_position(subject: Subject) -> Iterator[Measured]:
     weights = torch.arange(1.0, 1 + given.labels.numel(), device=subject.device)
     leaf = given.logits.detach().clone().requires_grad_()
     found = subject.loss(leaf * 1, given.labels, reduction="none").reshape(-1)
-    loss = (found * weights).sum()
-    loss.backward()
-    assert leaf.grad is not None
+    (slope,) = torch.autograd.grad((found * weights).sum(), leaf)
     alone = torch.stack(
         [exact(Case(z[None, None], y[None, None]))[0] for z, y in _positions(given)],
     )
     yield _apart("a position's loss", found, alone)
     wanted = exact(given)[1] * given.items * weights.view(*given.labels.shape, 1)
-    yield _apart("a weighted position's gradient", leaf.grad, wanted)
+    yield _apart("a weighted position's gradient", slope, wanted)
 
 
 def shift(subject: Subject) -> Iterator[Measured]:
@@ -170,9 +170,12 @@ def shift(subject: Subject) -> Iterator[Measured]:
     for logits, labels in (
         (given.logits, given.labels),
         (given.logits, given.labels.index_fill(1, torch.tensor([0], device=subject.device), IGNORED)),
-        (given.logits.index_fill(1, torch.tensor([given.logits.shape[1] - 1], device=subject.device), 9.0), given.labels),
+        (
+            given.logits.index_fill(1, torch.tensor([given.logits.shape[1] - 1], device=subject.device), 9.0),
+            given.labels,
+        ),
     ):
-        yield _apart("the shifted loss", subject.loss(logits, labels, shifted=True), exact(inner)[0])
+        yield _apart("the shifted loss", subject.loss(logits.clone(), labels, shifted=True), exact(inner)[0])
 
 
 def half_precision(subject: Subject) -> Iterator[Measured]:
@@ -181,7 +184,7 @@ def half_precision(subject: Subject) -> Iterator[Measured]:
         given = case(subject.device).to(dtype)
         loss, slope = exact(given)
         name = str(dtype).removeprefix("torch.")
-        yield _apart(f"the loss in {name}", subject.loss(given.logits, given.labels), loss, limit)
+        yield _apart(f"the loss in {name}", _value(subject, given), loss, limit)
         yield _apart(f"the gradient in {name}", _gradient(subject, given), slope, limit)
 
 
@@ -190,7 +193,7 @@ def long_sums(subject: Subject) -> Iterator[Measured]:
     logits = torch.zeros(1, 64, 8, device=subject.device, dtype=torch.float16)
     logits[..., 0] = -2000.0
     given = Case(logits, torch.zeros(1, 64, dtype=torch.long, device=subject.device))
-    yield _apart("the loss", subject.loss(given.logits, given.labels), exact(given)[0], HALF[torch.float16])
+    yield _apart("the loss", _value(subject, given), exact(given)[0], HALF[torch.float16])
 
 
 def forbidden(subject: Subject) -> Iterator[Measured]:
@@ -199,7 +202,7 @@ def forbidden(subject: Subject) -> Iterator[Measured]:
     labels = torch.where(given.labels == 0, 1, given.labels)
     closed = Case(given.logits.index_fill(-1, torch.tensor([0], device=subject.device), -math.inf), labels)
     loss, slope = exact(closed)
-    yield _apart("the loss", subject.loss(closed.logits, closed.labels), loss)
+    yield _apart("the loss", _value(subject, closed), loss)
     yield _apart("the gradient", _gradient(subject, closed), slope)
 
 
@@ -208,13 +211,12 @@ def inputs_kept(subject: Subject) -> Iterator[Measured]:
     given = case(subject.device)
     leaf = given.logits.detach().clone().requires_grad_()
     made = leaf.softmax(-1)  # whose gradient needs its own result
-    subject.loss(made, given.labels).backward()
-    assert leaf.grad is not None
+    (found,) = torch.autograd.grad(subject.loss(made, given.labels), leaf)
     wide = given.logits.double().detach().requires_grad_()
     probabilities = wide.softmax(-1)
     upper = exact(Case(probabilities.detach(), given.labels))[1]
     (wanted,) = torch.autograd.grad(probabilities, wide, upper)
-    yield _apart("the gradient before a softmax", leaf.grad, wanted)
+    yield _apart("the gradient before a softmax", found, wanted)
 
 
 def _strengths(subject: Subject) -> tuple[float, ...]:
@@ -225,12 +227,24 @@ def _positions(given: Case) -> Iterator[tuple[Tensor, Tensor]]:
     return zip(given.logits.flatten(0, 1), given.labels.flatten(), strict=True)
 
 
+def _value(subject: Subject, given: Case, smoothing: float = 0.0) -> Tensor:
+    return subject.loss(given.logits.clone(), given.labels, smoothing=smoothing)  # which it may write over
+
+
 def _gradient(subject: Subject, given: Case, factor: float = 1.0, *, smoothing: float = 0.0) -> Tensor:
     leaf = given.logits.detach().clone().requires_grad_()
     # A product first: a loss may write over its input, and that must not be a leaf.
-    (subject.loss(leaf * 1, given.labels, smoothing=smoothing) * factor).backward()
-    assert leaf.grad is not None
-    return leaf.grad
+    (found,) = torch.autograd.grad(subject.loss(leaf * 1, given.labels, smoothing=smoothing) * factor, leaf)
+    return found
+
+
+def _weight_gradients(subject: Subject, given: Case, clean: Case) -> tuple[Tensor, Tensor]:
+    """What a head gives the output matrix, and the sum over positions of gradient times hidden state, in float64."""
+    size = given.logits.shape[-1]
+    weight = torch.eye(size, device=subject.device, requires_grad=True)
+    hidden = given.logits.detach().clone().requires_grad_()
+    found = torch.autograd.grad(subject.loss(hidden * 1, given.labels, weight=weight), (hidden, weight))[1]
+    return found, exact(clean)[1].reshape(-1, size).T @ clean.logits.double().reshape(-1, size)
 
 
 def _apart(what: str, found: Tensor, wanted: Tensor, limit: float = WIDE) -> Measured:

@@ -63,7 +63,7 @@ class Subject:
     """The keyword that makes position t predict label t + 1."""
     shifts: bool = False
     """Whether it always does."""
-    device: torch.device = torch.device("cpu")
+    device: torch.device = field(default_factory=lambda: torch.device("cpu"))
     versions: Mapping[str, str] = field(default_factory=dict)
     """Packages that the findings depend on."""
 
@@ -76,8 +76,9 @@ class Subject:
         items: Tensor | None = None,  # ()
         reduction: str | None = None,
         shifted: bool = False,
+        weight: Tensor | None = None,  # (V, V)
     ) -> Tensor:  # (), or one number a position
-        """The loss; where `shifted`, position t predicts label t + 1."""
+        """The loss; where `shifted`, position t predicts label t + 1; `weight` is that of a head, one by default."""
         words: dict[str, object] = {}
         for name, value in ((self.smoothing, smoothing), (self.items, items), (self.reduction, reduction)):
             if name is not None and value is not None:
@@ -92,14 +93,15 @@ class Subject:
         if isinstance(function, type):
             made = {name: words.pop(name) for name in list(words) if name in _parameters(function)}
             function = function(**made)
-        return _number(function(*self._arguments(logits, labels), **words))
+        return _number(function(*self._arguments(logits, labels, weight), **words))
 
-    def _arguments(self, logits: Tensor, labels: Tensor) -> tuple[object, ...]:
+    def _arguments(self, logits: Tensor, labels: Tensor, weight: Tensor | None) -> tuple[object, ...]:
         rows, column = logits.reshape(-1, logits.shape[-1]), labels.reshape(-1)
         if self.call == "flat":
             return rows, column
         if self.call == "head":  # whose logits are the hidden states themselves
-            return rows, torch.eye(rows.shape[-1], dtype=rows.dtype, device=rows.device), column
+            one = torch.eye(rows.shape[-1], dtype=rows.dtype, device=rows.device)
+            return rows, one if weight is None else weight, column
         return (Outputs(logits=logits) if self.call == "trainer" else logits), labels
 
 
