@@ -6,7 +6,7 @@ from importlib import import_module
 from typing import TYPE_CHECKING
 
 from seqsmooth import rewards
-from seqsmooth.ops import Philox, SoftTarget, cross_entropy, linear_cross_entropy
+from seqsmooth.ops import Philox, SoftTarget, TopK, cross_entropy, forward_kl, linear_cross_entropy
 from seqsmooth.smoothing import (
     Candidates,
     Dirac,
@@ -47,9 +47,11 @@ __all__ = [
     "SoftTarget",
     "Specials",
     "Teacher",
+    "TopK",
     "Uniform",
     "__version__",
     "cross_entropy",
+    "forward_kl",
     "label_smoothing",
     "linear_cross_entropy",
     "metrics",

@@ -77,7 +77,7 @@ def multiplies_by_the_mask(logits: Tensor, labels: Tensor, *, reduction: str = "
 
 class Unscaled(torch.autograd.Function):
     @staticmethod
-    def forward(ctx, logits, labels, reduction):  # type: ignore[no-untyped-def]  # noqa: ANN001, ANN205
+    def forward(ctx, logits, labels, reduction):  # type: ignore[no-untyped-def]
         with torch.enable_grad():
             leaf = logits.detach().requires_grad_()
             loss = sound(leaf, labels, reduction=reduction)
@@ -85,7 +85,7 @@ class Unscaled(torch.autograd.Function):
         return loss.detach()
 
     @staticmethod
-    def backward(ctx, above):  # type: ignore[no-untyped-def]  # noqa: ANN001, ANN205
+    def backward(ctx, above):  # type: ignore[no-untyped-def]
         return ctx.slope, None, None
 
 

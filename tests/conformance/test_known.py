@@ -69,8 +69,10 @@ def test_a_page_is_filled_between_its_marks() -> None:
     failing = Report(
         "LabelSmoother",
         {"transformers": "5"},
-        tuple(Finding(rule.name, "holds") for rule in RULES[:-1])
-        + (Finding("inputs kept", "fails", "the loss is off"),),
+        (
+            *tuple(Finding(rule.name, "holds") for rule in RULES[:-1]),
+            Finding("inputs kept", "fails", "the loss is off"),
+        ),
     )
     text = page.filled(
         f"before\n{page.BEGIN}\nyesterday\n{page.END}\nafter\n", [failing, skipped("x", {}, "no GPU")], "a toaster"

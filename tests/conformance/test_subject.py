@@ -114,7 +114,7 @@ def test_a_wrong_name_is_said(name: str, sentence: str) -> None:
 
 def test_a_wrong_keyword_or_call_is_said() -> None:
     with pytest.raises(
-        ValueError, match="`smoothing` must be a keyword of torch.nn.functional:cross_entropy, but is 'eps'"
+        ValueError, match=r"`smoothing` must be a keyword of torch\.nn\.functional:cross_entropy, but is 'eps'"
     ):
         load("torch.nn.functional:cross_entropy", smoothing="eps")
     with pytest.raises(ValueError, match="`call` must be one of 'flat', 'sequence', 'trainer', 'head', but is 'round'"):
