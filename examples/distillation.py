@@ -23,6 +23,7 @@ class Reader(nn.Module):
         self.head = nn.Linear(width, V, bias=False)
 
     def forward(self, ids: Tensor) -> Tensor:  # (B, T) -> (B, T, D)
+        """The hidden states."""
         return self.gru(self.embedding(ids))[0]
 
 
