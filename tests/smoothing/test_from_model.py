@@ -244,3 +244,22 @@ def test_what_cannot_be_refreshed_is_refused() -> None:
         ss.Refresh(objective, lambda: ss.Similarity.from_model(model, tau=0.2, k=3), every=1).now()
     with pytest.raises(ValueError, match="`other` must be a law with units of shape"):
         ss.Refresh(objective, lambda: ss.Similarity(torch.randn(V, D + 1), 0.2), every=1).now()
+
+
+@pytest.mark.parametrize("stored", [True, False])
+def test_kinds_are_kept_apart_by_the_kernels_too(stored: bool, kernels: torch.device) -> None:
+    torch.manual_seed(7)
+    vectors, kinds = torch.randn(V, D), torch.tensor([0, 1, 2, -1] * 3)
+    law = ss.Similarity(vectors, 0.3, alpha=0.5, kinds=kinds, stored=stored)
+    logits, targets = torch.randn(2, 3, V), torch.tensor([[4, 5, 6], [7, 8, -100]])
+    objective = ss.Objective(token=law).to(kernels)
+    leaf = logits.to(kernels).requires_grad_()
+    found = objective(leaf, targets.to(kernels)).total
+    (slope,) = torch.autograd.grad(found, leaf)
+    rows = 0.5 * torch.eye(V, dtype=torch.double) + 0.5 * law_by_hand(vectors, 0.3, kinds=kinds.tolist())
+    wide = logits.double().requires_grad_()
+    each = -(rows[targets.clamp_min(0)] * wide.log_softmax(-1)).sum(-1)
+    wanted = each[targets >= 0].mean()
+    (wanted_slope,) = torch.autograd.grad(wanted, wide)
+    torch.testing.assert_close(found.cpu().double(), wanted, rtol=1e-4, atol=1e-5)
+    torch.testing.assert_close(slope.cpu().double(), wanted_slope, rtol=1e-3, atol=1e-5)

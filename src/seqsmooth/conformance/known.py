@@ -74,6 +74,17 @@ def _label_smoother() -> Subject:
     return Subject("", smoother, "trainer", smoothing="epsilon", items="num_items_in_batch", shift="shift_labels")
 
 
+def _causal() -> Subject:
+    """What transformers' Trainer minimises when nothing else is asked for."""
+    function: Any = importlib.import_module("transformers.loss.loss_utils").ForCausalLMLoss
+
+    def loss(logits: Tensor, labels: Tensor, num_items_in_batch: Tensor | None = None) -> Tensor:
+        result: Tensor = function(logits, labels, logits.shape[-1], num_items_in_batch=num_items_in_batch)
+        return result
+
+    return Subject("", loss, "sequence", items="num_items_in_batch", shifts=True)
+
+
 def _liger() -> Subject:
     function: Any = importlib.import_module("liger_kernel.transformers.functional").liger_cross_entropy
     return Subject("", function, smoothing="label_smoothing", reduction="reduction")
@@ -130,6 +141,7 @@ def similar(
 LOSSES: tuple[tuple[str, str, Callable[[], Subject]], ...] = (
     ("F.cross_entropy", "torch", _torch),
     ("LabelSmoother", "transformers", _label_smoother),
+    ("ForCausalLMLoss", "transformers", _causal),
     ("Liger cross entropy", "liger_kernel", _liger),
     ("Liger fused head", "liger_kernel", _liger_head),
     ("ss.cross_entropy", "seqsmooth", _ours),

@@ -103,7 +103,7 @@ def ignored_garbage(subject: Subject) -> Iterator[Measured]:
     """That holds where these logits are NaN or minus infinity, as in padding that no model has written."""
     given = case(subject.device)
     hidden = ~given.kept.unsqueeze(-1)
-    for value in (math.nan, -math.inf):
+    for value in (-math.inf, math.nan):
         broken = replace(given, logits=given.logits.masked_fill(hidden, value))
         for smoothing in _strengths(subject):
             kind = f"where they are {value}, "
