@@ -113,6 +113,32 @@ def test_rows_are_those_of_the_embeddings_centred_or_not(centred: bool) -> None:
     torch.testing.assert_close(found, law_by_hand(moved, 0.3, known=known), rtol=1e-5, atol=1e-6)
 
 
+def test_principal_components_are_those_of_a_singular_value_decomposition() -> None:
+    torch.manual_seed(8)
+    model = Plain()
+    known = [False] + [True] * (V - 1)
+    vectors = model.words.weight.detach().double()
+    moved = (vectors - vectors[1:].mean(0)) * torch.tensor(known).unsqueeze(-1)
+    left, values, _ = torch.linalg.svd(moved, full_matrices=False)
+    for rank in (2, 3, D):
+        found = ss.Similarity.from_model(model, tau=0.3, rank=rank)
+        assert found.units.shape == (V, rank)
+        wanted = law_by_hand(left[:, :rank] * values[:rank], 0.3, known=known)
+        torch.testing.assert_close(whole(found), wanted, rtol=1e-4, atol=1e-5)
+    with pytest.raises(ValueError, match="`rank` must be at most D = 5, but is 6 instead"):
+        ss.Similarity.from_model(model, tau=0.3, rank=6)
+
+
+def test_hugging_faces_models_say_where_their_vectors_are() -> None:
+    transformers = pytest.importorskip("transformers")
+    sizes = {"vocab_size": 40, "num_hidden_layers": 1, "num_attention_heads": 2, "num_key_value_heads": 2}
+    config = transformers.LlamaConfig(**sizes, hidden_size=8, intermediate_size=8, tie_word_embeddings=False)
+    model = transformers.LlamaForCausalLM(config)
+    assert model_matrix(model, "input") is model.model.embed_tokens.weight
+    assert model_matrix(model, "output") is model.lm_head.weight
+    assert ss.Similarity.from_model(model.to(torch.bfloat16), tau=0.2, k=4).vocab_size == 40
+
+
 def test_the_nearest_are_kept_where_k_is_given() -> None:
     torch.manual_seed(2)
     model = Plain()

@@ -8,7 +8,7 @@ import torch
 from torch import Tensor, nn
 
 from seqsmooth.ops import checks
-from seqsmooth.smoothing.token_vectors import Missing, centre, unit_rows
+from seqsmooth.smoothing.token_vectors import Missing, centre, principal, unit_rows
 
 Matrix = Literal["input", "output"]
 
@@ -47,6 +47,7 @@ def model_vectors(
     matrix: Matrix | str,
     *,
     centred: bool,
+    rank: int | None,
     missing: Missing,
     counts: Tensor | None,  # (V,)
     min_count: int,
@@ -61,10 +62,14 @@ def model_vectors(
         assert counts is not None
         checks.shape("counts", counts, vectors.shape[0], letters="(V,)")
         known = known & (counts.to(known.device) >= min_count)
-    if not centred:
-        return vectors, known
-    vectors, unknown = centre(vectors, ~known)
-    return vectors, ~unknown
+    if centred:
+        vectors, unknown = centre(vectors, ~known)
+        known = ~unknown
+    if rank is not None:
+        checks.at_least("rank", rank, 1)
+        checks.must(rank <= vectors.shape[1], "rank", f"at most D = {vectors.shape[1]}", rank)
+        vectors = principal(vectors, known, rank)
+    return vectors, known
 
 
 def _named(model: nn.Module, name: str) -> Tensor:

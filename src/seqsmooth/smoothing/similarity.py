@@ -121,6 +121,7 @@ class Similarity(TokenLaw):
         *,
         matrix: Matrix | str = "input",
         centred: bool = True,
+        rank: int | None = None,
         k: int | None = None,
         beta: float = 0.0,
         counts: Tensor | None = None,  # (V,)
@@ -137,6 +138,8 @@ class Similarity(TokenLaw):
             tau: temperature.
             matrix: "input", "output", or the dotted name of a module or parameter where these are not clear.
             centred: take the mean vector off first, which all tokens share and which makes all cosines alike.
+            rank: keep so many principal components of the vectors, for the memory and time of large models; all where
+                None.
             k: keep the k nearest of each token ("top-k"); exact where None.
             beta: weight of the frequency term.
             counts: how often each token occurs.
@@ -152,7 +155,7 @@ class Similarity(TokenLaw):
             (10, 'top-k')
         """
         vectors, known = model_vectors(
-            model, matrix, centred=centred, missing=missing, counts=counts, min_count=min_count
+            model, matrix, centred=centred, rank=rank, missing=missing, counts=counts, min_count=min_count
         )
         return cls(
             vectors,

@@ -77,6 +77,20 @@ def centre(
     return moved, ~known | (moved == 0).all(-1)
 
 
+def principal(
+    embeddings: Tensor,  # (V, D)
+    known: Tensor,  # (V,) bool
+    rank: int,
+) -> Tensor:  # (V, rank)
+    """The embeddings along the `rank` directions in which those of known tokens are largest.
+
+    Of all projections these keep inner products best, in the mean over pairs; with `rank` = D they keep them all.
+    """
+    wide = widen(embeddings).masked_fill(~known.unsqueeze(-1), 0)
+    directions: Tensor = torch.linalg.eigh(wide.T @ wide).eigenvectors  # the largest come last
+    return wide @ directions[:, -rank:]
+
+
 def apart(
     units: Tensor,  # (V, D) of norm 1
     kinds: Tensor,  # (V,) int64; a negative one is a token without company
