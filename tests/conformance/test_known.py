@@ -8,7 +8,6 @@ from pathlib import Path
 import pytest
 import torch
 
-from seqsmooth.bench import peers
 from seqsmooth.conformance import RULES, Report, examine, known, page
 from seqsmooth.conformance.contract import Finding, skipped
 
@@ -28,11 +27,20 @@ def published() -> dict[str, dict[str, str]]:
     ("name", "package", "make"), known.LOSSES, ids=lambda value: value if isinstance(value, str) else ""
 )
 def test_the_page_says_what_is_found(name: str, package: str, make: object) -> None:
-    if peers.version(package) is None:
+    version = known.installed(package)
+    if version is None:
         pytest.skip(f"{package} is not installed")
+    if package != "seqsmooth" and f"{package} {version}" not in PAGE:
+        pytest.skip(f"the page is about another version of {package} than {version}")
     subject = make()  # type: ignore[operator]
     found = {finding.rule: page.CELLS[finding.verdict] for finding in examine(subject).findings}
     assert published()[name] == found
+
+
+def test_the_page_explains_every_rule() -> None:
+    explained = PAGE[PAGE.index("## The rules") : PAGE.index("## The table")]
+    rows = re.findall(r"^\| ([^|]+) \|", explained, re.MULTILINE)
+    assert rows[1:] == [rule.name for rule in RULES]
 
 
 def test_ours_keep_every_rule_that_can_be_asked() -> None:

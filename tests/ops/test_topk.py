@@ -185,6 +185,8 @@ def test_vllms_lists() -> None:
     assert store.logprobs[0, 2].tolist() == pytest.approx([-0.1, -math.inf, -math.inf])
     assert store.listed.tolist() == [[False, True, True], [False, True, False]]
     assert store.part(slice(1, None)).listed.tolist() == [[True, True], [True, False]]
+    flat = ss.TopK.from_vllm([[{}, *PROMPT[1:]]])  # vLLM's FlatLogprobs has an empty position where a list has None
+    assert flat.listed.tolist() == [[False, True, True]]
     short = ss.TopK.from_vllm([PROMPT], k=2, length=5)
     assert short.ids.shape == (1, 5, 2)
     assert short.ids[0, 1].tolist() == [4, 2]

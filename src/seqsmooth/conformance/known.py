@@ -20,6 +20,7 @@ from seqsmooth.ops.cross_entropy import Reduction, cross_entropy
 from seqsmooth.ops.head import linear_cross_entropy
 from seqsmooth.smoothing.presets import label_smoothing as label_smoothing_objective
 from seqsmooth.smoothing.presets import tok
+from seqsmooth.version import __version__
 
 ISSUES: dict[tuple[str, str], tuple[str, str]] = {
     ("F.cross_entropy", "nothing to predict"): (
@@ -54,15 +55,22 @@ def reports(device: torch.device) -> Iterator[Report]:
     if device.type == "cpu":
         os.environ.setdefault("TRITON_INTERPRET", "1")
     for name, package, make in LOSSES:
-        versions = {package: version} if (version := peers.version(package, INSTALLED.get(package))) else {}
-        if not versions:
+        version = installed(package)
+        if version is None:
             yield skipped(name, {}, f"{package} is not installed")
             continue
+        versions = {package: version}
         try:
             report = examine(replace(make(), name=name, device=device, versions=versions))
         except Exception as error:  # noqa: BLE001 - a package that does not import here is no reason to stop
             report = skipped(name, versions, told(error))
         yield report
+
+
+def installed(package: str) -> str | None:
+    """The version of a package, without the name of its build; None where it is not there."""
+    version = __version__ if package == "seqsmooth" else peers.version(package)
+    return None if version is None else version.partition("+")[0]
 
 
 def _torch() -> Subject:
@@ -149,4 +157,3 @@ LOSSES: tuple[tuple[str, str, Callable[[], Subject]], ...] = (
     ("ss.label_smoothing", "seqsmooth", _our_label_smoothing),
     ("ss.tok", "seqsmooth", _our_tok),
 )
-INSTALLED = {"liger_kernel": "liger-kernel"}
