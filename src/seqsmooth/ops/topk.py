@@ -95,8 +95,8 @@ class TopK:
         """What vLLM returns as `prompt_logprobs` or `logprobs`, a list of positions for each sequence.
 
         A position is None or empty (the first of a prompt), or goes from token id to its `Logprob`; JSON of the server,
-        where ids are strings and values dictionaries, will do, and so will `FlatLogprobs`. Entry t is about token t, which logits t - 1 predict. The
-        prompt's own token is in the list even where it is not among the best.
+        where ids are strings and values dictionaries, will do, and so will `FlatLogprobs`. Entry t is about token t,
+        which logits t - 1 predict. The prompt's own token is in the list even where it is not among the best.
 
         Args:
             logprobs: of a batch of sequences.
