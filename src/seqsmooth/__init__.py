@@ -6,7 +6,7 @@ from importlib import import_module
 from typing import TYPE_CHECKING
 
 from seqsmooth import rewards
-from seqsmooth.ops import Philox, SoftTarget, cross_entropy, linear_cross_entropy
+from seqsmooth.ops import Philox, SoftTarget, TopK, cross_entropy, forward_kl, linear_cross_entropy
 from seqsmooth.smoothing import (
     Candidates,
     Dirac,
@@ -15,6 +15,7 @@ from seqsmooth.smoothing import (
     Hamming,
     Loss,
     Objective,
+    Refresh,
     Rewarded,
     Similarity,
     Specials,
@@ -42,14 +43,17 @@ __all__ = [
     "Loss",
     "Objective",
     "Philox",
+    "Refresh",
     "Rewarded",
     "Similarity",
     "SoftTarget",
     "Specials",
     "Teacher",
+    "TopK",
     "Uniform",
     "__version__",
     "cross_entropy",
+    "forward_kl",
     "label_smoothing",
     "linear_cross_entropy",
     "metrics",

@@ -176,6 +176,18 @@ def _doctor(given: argparse.Namespace) -> int:
     return doctor.start(given)
 
 
+def _conformance_options(parser: argparse.ArgumentParser) -> None:
+    from seqsmooth.cli import conformance
+
+    conformance.options(parser)
+
+
+def _conformance(given: argparse.Namespace) -> int:
+    from seqsmooth.cli import conformance
+
+    return conformance.start(given)
+
+
 VERBS: dict[str, Verb] = {
     "demo": Verb("the whole chain on scenes drawn by the package itself", _demo_options, _demo),
     "prepare": Verb("make a corpus ready for training", _prepare_options, _prepare),
@@ -185,6 +197,7 @@ VERBS: dict[str, Verb] = {
     "report": Verb("compare trained runs: tables, plots, a page", _report_options, _report),
     "glove": Verb("train word vectors on a corpus", _glove_options, _glove),
     "bench": Verb("time every loss beside its peers", _bench_options, _bench),
+    "conformance": Verb("hold a loss against the contract", _conformance_options, _conformance),
     "doctor": Verb("say what runs here, and check that it is right", _doctor_options, _doctor),
 }
 

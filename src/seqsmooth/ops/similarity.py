@@ -81,6 +81,13 @@ class SimilarityTable:
         """The law for logits in single precision."""
         return self._embedded(torch.float32)
 
+    def take(self, other: SimilarityTable) -> None:
+        """Write what the kernels read of another table over this one's, whose `units` have changed in place."""
+        for form in ("halves", "singles"):
+            if form in self.__dict__:
+                for mine, theirs in zip(getattr(self, form), getattr(other, form), strict=True):
+                    mine.copy_(theirs)
+
     def _embedded(self, dtype: torch.dtype) -> Embedded:
         width = sum(two_powers(self.units.shape[1]))
         units = F.pad(self.units, (0, width - self.units.shape[1])).to(dtype)

@@ -7,6 +7,7 @@ from seqsmooth.smoothing.hamming import Hamming
 from seqsmooth.smoothing.objective import Objective
 from seqsmooth.smoothing.presets import label_smoothing, mle, seq, tok, tok_seq
 from seqsmooth.smoothing.records import Candidates, Loss
+from seqsmooth.smoothing.refresh import Refresh
 from seqsmooth.smoothing.rewarded import Rewarded
 from seqsmooth.smoothing.similarity import Similarity
 from seqsmooth.smoothing.specials import Specials
@@ -21,6 +22,7 @@ __all__ = [
     "Hamming",
     "Loss",
     "Objective",
+    "Refresh",
     "Rewarded",
     "Similarity",
     "Specials",

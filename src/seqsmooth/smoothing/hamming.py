@@ -106,6 +106,7 @@ class Hamming(PooledLaw):
     def prepare(self, setting: Setting) -> Hamming:
         """The same law with its number of samples settled, and with the table that all its targets share, if any."""
         law = self.twin()
+        law.background = law.background_masses = None  # of an earlier token law, where this one was prepared before
         undrawn = setting.specials.ids("undrawn")
         law.listed = isinstance(setting.token, Similarity)
         if self.substitutes is not None:

@@ -13,8 +13,9 @@ from seqsmooth.smoothing.objective import Objective
 from seqsmooth.smoothing.pools import PoolName
 from seqsmooth.smoothing.rewarded import Rewarded, Weighting
 from seqsmooth.smoothing.sequence_law import SequenceLaw
-from seqsmooth.smoothing.similarity import Missing, Similarity
+from seqsmooth.smoothing.similarity import Similarity
 from seqsmooth.smoothing.specials import Specials
+from seqsmooth.smoothing.token_vectors import Missing
 from seqsmooth.smoothing.uniform import Uniform
 
 

@@ -2,22 +2,21 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from typing import Literal
 
 import torch
-from torch import Tensor
+from torch import Tensor, nn
 
 from seqsmooth.ops import checks
-from seqsmooth.ops.precision import widen
 from seqsmooth.ops.sampling import Generator, categorical
 from seqsmooth.ops.similarity import ROW_ELEMENTS, SimilarityTable
 from seqsmooth.ops.soft_target import Rows, SoftTarget
 from seqsmooth.ops.tables import DenseTable, SparseTable, Table, UniformTable, padded_rows
 from seqsmooth.smoothing.law import checksum
+from seqsmooth.smoothing.model_matrix import Matrix, model_vectors
 from seqsmooth.smoothing.token_law import TokenLaw
+from seqsmooth.smoothing.token_vectors import Missing, apart, unit_rows
 
-Missing = Sequence[int] | Tensor | Literal["zeros"]
 Mode = Literal["dense", "sampled", "top-k"]
 STORED_VOCABULARY = 20_000
 """Up to this many tokens the V x V table is kept (1.6 GB of fp32 at the limit); beyond, rows are made when needed."""
@@ -46,6 +45,8 @@ class Similarity(TokenLaw):
         tail: "renormalise" or "zero", what "top-k" does about the mass it drops.
         stored: keep the V x V table; by default up to 20,000 tokens. `torch.float16` keeps it in half the memory, read
             in half the time, each entry off by 0.05 % or, if it is small, by 3e-8.
+        kinds: a small number for each token: mass stays within a kind, as that of pieces which begin a word. A negative
+            one is a token without company, like a `missing` one.
 
     Examples:
         >>> law = Similarity(torch.eye(2), tau=1.0)
@@ -74,6 +75,7 @@ class Similarity(TokenLaw):
         k: int | None = None,
         tail: Literal["renormalise", "zero"] = "renormalise",
         stored: bool | torch.dtype | None = None,
+        kinds: Tensor | None = None,  # (V,) int64
     ) -> None:
         super().__init__(alpha)
         checks.floats("embeddings", embeddings)
@@ -96,13 +98,91 @@ class Similarity(TokenLaw):
         checks.must(known_choice, "stored", "True, False or torch.float16", repr(stored))
         checks.must(stored != torch.float16 or mode == "dense", "stored", f"True or False with mode={mode!r}", stored)
         self.stored = stored
-        units, known = _unit_rows(embeddings.detach(), missing)
+        units, known = unit_rows(embeddings.detach(), missing)
+        self.scale = 1.0
+        self.kinds = 0
+        if kinds is not None:
+            units, self.scale = apart(units, kinds, self.tau)
+            self.kinds = units.shape[1] - embeddings.shape[1]
+            known = known & (kinds.to(known.device) >= 0)
+            units = units.masked_fill(~known.unsqueeze(-1), 0)
         self.register_buffer("units", units, persistent=False)
         self.register_buffer("known", known, persistent=False)
         self.register_buffer("counts", self._checked(counts), persistent=False)
         for name in ("table", "neighbours", "masses"):
             self.register_buffer(name, None, persistent=False)
         self._computed: SimilarityTable | None = None
+
+    @classmethod
+    def from_model(
+        cls,
+        model: nn.Module,
+        tau: float,
+        *,
+        matrix: Matrix | str = "input",
+        centred: bool = True,
+        rank: int | None = None,
+        k: int | None = None,
+        beta: float = 0.0,
+        counts: Tensor | None = None,  # (V,)
+        alpha: float = 1.0,
+        min_count: int = 0,
+        missing: Missing = "zeros",
+        kinds: Tensor | None = None,  # (V,) int64
+        stored: bool | torch.dtype | None = None,
+    ) -> Similarity:
+        """The law of a model's own embeddings, as they are now: no others are needed, and any V has them.
+
+        Args:
+            model: any module with an `nn.Embedding` or a linear head, or with Hugging Face's `get_input_embeddings`.
+            tau: temperature.
+            matrix: "input", "output", or the dotted name of a module or parameter where these are not clear.
+            centred: take the mean vector off first, which all tokens share and which makes all cosines alike.
+            rank: keep so many principal components of the vectors, for the memory and time of large models; all where
+                None.
+            k: keep the k nearest of each token ("top-k"); exact where None.
+            beta: weight of the frequency term.
+            counts: how often each token occurs.
+            alpha: the share of each token's mass that is spread.
+            min_count: tokens that occur less often keep their mass and get none: their vectors were hardly trained.
+            missing: tokens without a vector; all-zero rows, as of `padding_idx`, by default.
+            kinds: mass stays within a kind, see `seqsmooth.text.subword_kinds`.
+            stored: as above.
+
+        Examples:
+            >>> law = Similarity.from_model(nn.Embedding(10, 4), tau=0.2, k=3)
+            >>> law.vocab_size, law.mode
+            (10, 'top-k')
+        """
+        vectors, known = model_vectors(
+            model, matrix, centred=centred, rank=rank, missing=missing, counts=counts, min_count=min_count
+        )
+        return cls(
+            vectors,
+            tau,
+            beta,
+            counts,
+            alpha,
+            missing=~known,
+            mode="dense" if k is None else "top-k",
+            k=k,
+            stored=stored,
+            kinds=kinds,
+        )
+
+    @torch.no_grad()
+    def take(self, other: Similarity) -> None:
+        """Take over the tables of another law, in place: a CUDA graph that reads them sees the new ones."""
+        held = ("units", "known", "counts", "table", "neighbours", "masses")
+        for name in held:
+            mine, theirs = getattr(self, name), getattr(other, name)
+            shape = None if mine is None else tuple(mine.shape)
+            same = shape == (None if theirs is None else tuple(theirs.shape))
+            checks.must(same, "other", f"a law with {name} of shape {shape}", "another")
+            if mine is not None:
+                mine.copy_(theirs)
+        if self._computed is not None:
+            self._computed.take(other._made())
 
     @property
     def vocab_size(self) -> int:
@@ -188,6 +268,8 @@ class Similarity(TokenLaw):
         held = (self.units, self.known) if self.counts is None else (self.units, self.known, self.counts)
         chosen: dict[str, object] = {"V": self.vocab_size, "D": self.units.shape[1], "crc": checksum(*held)}
         chosen["tau"] = self.tau
+        if self.kinds:
+            chosen["kinds"] = self.kinds
         if self.stored == torch.float16:
             chosen["stored"] = "float16"
         if self.beta > 0:
@@ -229,12 +311,15 @@ class Similarity(TokenLaw):
             assert self.masses is not None
             return DenseTable(self.table, self.masses, columns=self.vocab_size)
         if self._computed is None or self._computed.units is not self.units:  # which moving to a device replaces
-            self._computed = SimilarityTable(self.units, self.known, self.tau, self.beta, self.counts)
+            self._computed = self._made()
         return self._computed
+
+    def _made(self) -> SimilarityTable:
+        return SimilarityTable(self.units, self.known, self.tau / self.scale, self.beta / self.scale, self.counts)
 
     def _built(self) -> tuple[Tensor | None, Tensor | None, Tensor | None]:
         """What is kept between steps: (table, neighbours, masses)."""
-        computed = SimilarityTable(self.units, self.known, self.tau, self.beta, self.counts)
+        computed = self._made()
         parts = self.token_chunks()
         if self.mode == "top-k":
             assert self.k is not None
@@ -270,42 +355,3 @@ class Similarity(TokenLaw):
         counts = counts.to(self.units)
         checks.must(bool(counts.isfinite().all()), "counts", "finite everywhere", "infinite somewhere")
         return counts
-
-
-def _unit_rows(embeddings: Tensor, missing: Missing) -> tuple[Tensor, Tensor]:
-    """Embeddings of norm 1, and which tokens have one."""
-    wide = widen(embeddings)
-    size = wide.shape[0]
-    checks.must(
-        size >= 1 and wide.shape[1] >= 1, "embeddings", "of one token and one dimension or more", tuple(wide.shape)
-    )
-    norms = torch.linalg.vector_norm(wide, dim=-1)
-    if isinstance(missing, str):
-        checks.one_of("missing", missing, ("zeros",))
-        known = norms != 0
-    elif isinstance(missing, Tensor):
-        checks.shape("missing", missing, size, letters="(V,)")
-        checks.must(missing.dtype == torch.bool, "missing", "a mask (torch.bool) when it is a tensor", missing.dtype)
-        known = ~missing.to(wide.device)
-    else:
-        rule = "a sequence of ids, a mask, or 'zeros'"
-        checks.must(isinstance(missing, Sequence), "missing", rule, repr(missing))
-        known = torch.ones(size, dtype=torch.bool, device=wide.device)
-        for token in missing:
-            checks.at_least("missing", token, 0)
-            checks.must(token < size, "missing", f"ids below V = {size}", token)
-            known[token] = False
-    finite = (wide.isfinite().all(-1) & norms.isfinite()) | ~known
-    checks.must(bool(finite.all()), "embeddings", "finite", f"NaN or infinite for token {_first(~finite)}")
-    zero = (norms == 0) & known
-    checks.must(
-        not bool(zero.any()),
-        "embeddings",
-        "of a norm greater than 0 (list tokens without a vector in `missing`, or say missing='zeros')",
-        f"all zeros for token {_first(zero)}",
-    )
-    return wide.masked_fill(~known.unsqueeze(-1), 0) / torch.where(known, norms, 1).unsqueeze(-1), known
-
-
-def _first(flags: Tensor) -> int:
-    return int(flags.int().argmax())

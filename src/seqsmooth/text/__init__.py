@@ -4,6 +4,7 @@ from seqsmooth.text.cooccurrence import Cooccurrence
 from seqsmooth.text.counts import WordCounts, document_frequencies
 from seqsmooth.text.glove import GloVe
 from seqsmooth.text.ptb import PtbTokeniser
+from seqsmooth.text.subwords import subword_kinds
 from seqsmooth.text.tokenisers import (
     HuggingFaceTokeniser,
     MosesTokeniser,
@@ -28,5 +29,6 @@ __all__ = [
     "WordCounts",
     "WordVectors",
     "document_frequencies",
+    "subword_kinds",
     "tokeniser",
 ]

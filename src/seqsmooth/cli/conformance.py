@@ -1,0 +1,124 @@
+"""`seqsmooth conformance`: hold a loss against the contract, anybody's or all that are published."""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import sys
+from collections.abc import Iterable, Iterator
+from dataclasses import asdict
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    import torch
+
+    from seqsmooth.conformance import Report
+
+DESCRIPTION = """\
+Hold a loss against the contract of a token-level loss: it is cross entropy without smoothing, ignored positions
+contribute nothing, micro-batches add up, half precision and minus infinity do no harm, gradients are right.
+
+LOSS is MODULE:NAME of a function, an nn.Module or a class of either; keywords that take the strength of smoothing, the
+number of items, the reduction and the shift are found in its signature. Exit status: 0 where every rule that can be
+asked holds, 1 where one fails."""
+
+EXAMPLES = """\
+examples:
+  seqsmooth conformance torch.nn.functional:cross_entropy
+  seqsmooth conformance my_losses:focal --call sequence
+  seqsmooth conformance transformers.trainer_pt_utils:LabelSmoother --json label_smoother.json
+  seqsmooth conformance --known --page docs/conformance.md"""
+
+
+def options(parser: argparse.ArgumentParser) -> None:
+    """Declare the options."""
+    parser.description = DESCRIPTION
+    parser.epilog = EXAMPLES
+    parser.formatter_class = argparse.RawDescriptionHelpFormatter
+    parser.add_argument("loss", nargs="?", metavar="LOSS", help="MODULE:NAME")
+    parser.add_argument("--known", action="store_true", help="instead: torch's, Hugging Face's, Liger's and ours")
+    rule = "flat: (N, V), (N,); sequence: (B, T, V), (B, T); trainer: outputs, labels; head: hidden, weight, labels"
+    parser.add_argument("--call", help=f"how it is called (default: by its signature). {rule}")
+    parser.add_argument(
+        "--smoothing", metavar="KEYWORD", help="what takes its strength (default: label_smoothing, ...)"
+    )
+    parser.add_argument("--own-smoothing", action="store_true", help="its smoothing is not meant to be torch's")
+    parser.add_argument("--shifts", action="store_true", help="position t always predicts label t + 1")
+    parser.add_argument("--device", default="cpu", help="cpu (default; Triton kernels run in its interpreter) or cuda")
+    parser.add_argument("--json", type=Path, metavar="FILE", help="write the findings here, whole or not at all")
+    parser.add_argument("--page", type=Path, metavar="FILE", help="put the table into a page, between its marks")
+
+
+def start(given: argparse.Namespace) -> int:
+    """Examine, print, write; return the exit status."""
+    from seqsmooth.ops import checks
+    from seqsmooth.ops.files import check_destination, check_source, text_written_whole
+
+    checks.must((given.loss is None) == given.known, "loss", "given, or else --known", given.loss)
+    if given.json is not None:
+        check_destination("json", given.json)
+    device = _device(given.device)
+    page = None
+    if given.page is not None:
+        page = check_source("page", given.page).read_text(encoding="utf-8")
+        from seqsmooth.conformance import page as pages
+
+        pages.filled(page, [], "")  # a page without marks is better refused before the work
+    found = list(_shown(_known(device) if given.known else [_examined(given, device)]))
+    if given.json is not None:
+        with text_written_whole(given.json) as file:
+            json.dump([asdict(report) | {"versions": dict(report.versions)} for report in found], file, indent=1)
+    if page is not None:
+        with text_written_whole(given.page) as file:
+            file.write(pages.filled(page, found, _where(device)))
+    return 1 if not given.known and found[0].failures else 0
+
+
+def _examined(given: argparse.Namespace, device: torch.device) -> Report:
+    from seqsmooth.conformance import examine, load
+
+    if device.type == "cpu":
+        os.environ.setdefault("TRITON_INTERPRET", "1")
+    subject = load(
+        given.loss,
+        call=given.call,
+        smoothing=given.smoothing,
+        uniform=not given.own_smoothing,
+        shifts=given.shifts,
+        device=device,
+    )
+    return examine(subject)
+
+
+def _known(device: torch.device) -> Iterator[Report]:
+    from seqsmooth.conformance import known
+
+    for number, report in enumerate(known.reports(device), 1):
+        print(f"{number} of {len(known.LOSSES)}: {report.subject}", file=sys.stderr, flush=True)
+        yield report
+
+
+def _shown(reports: Iterable[Report]) -> Iterator[Report]:
+    for report in reports:
+        print(report, flush=True)
+        yield report
+
+
+def _device(name: str) -> torch.device:
+    import torch
+
+    from seqsmooth.ops import checks
+
+    checks.one_of("device", name, ("cpu", "cuda"))
+    checks.must(name == "cpu" or torch.cuda.is_available(), "device", "cpu where there is no GPU", name)
+    return torch.device(name)
+
+
+def _where(device: torch.device) -> str:
+    import torch
+
+    if device.type == "cuda":
+        return f"one {torch.cuda.get_device_name()}"
+    return "the CPU, Liger's kernels in Triton's interpreter"

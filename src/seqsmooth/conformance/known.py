@@ -1,0 +1,159 @@
+"""Losses whose conformance is published: torch's, Hugging Face's, Liger's, ours."""
+
+from __future__ import annotations
+
+import importlib
+import os
+from collections.abc import Callable, Iterator
+from dataclasses import replace
+from typing import Any
+
+import torch
+from torch import Tensor
+from torch.nn import functional as F
+
+from seqsmooth.bench import peers
+from seqsmooth.bench.harness import told
+from seqsmooth.conformance.contract import Report, examine, skipped
+from seqsmooth.conformance.subject import Subject
+from seqsmooth.ops.cross_entropy import Reduction, cross_entropy
+from seqsmooth.ops.head import linear_cross_entropy
+from seqsmooth.smoothing.presets import label_smoothing as label_smoothing_objective
+from seqsmooth.smoothing.presets import tok
+from seqsmooth.version import __version__
+
+ISSUES: dict[tuple[str, str], tuple[str, str]] = {
+    ("F.cross_entropy", "nothing to predict"): (
+        "pytorch#70348, open: a batch of prompts only gives NaN",
+        "https://github.com/pytorch/pytorch/issues/70348",
+    ),
+    ("F.cross_entropy", "garbage where ignored"): (
+        "pytorch#11551, open: `ignore_index` does not keep minus infinity out of the gradient",
+        "https://github.com/pytorch/pytorch/issues/11551",
+    ),
+    ("F.cross_entropy", "long sums in fp16"): (
+        "pytorch#85791, open: overflow with fp16 and a minibatch",
+        "https://github.com/pytorch/pytorch/issues/85791",
+    ),
+    ("LabelSmoother", "long sums in fp16"): (
+        "transformers#10674: NaN in fp16; the sum over V was widened for it, the sum over positions was not",
+        "https://github.com/huggingface/transformers/issues/10674",
+    ),
+    ("Liger cross entropy", "inputs kept"): (
+        "Liger-Kernel#272, its fix #1251 open: the gradient is written over the logits behind autograd's back",
+        "https://github.com/linkedin/Liger-Kernel/pull/1251",
+    ),
+}
+"""Failures that somebody has met before: what was reported, and where."""
+
+
+def reports(device: torch.device) -> Iterator[Report]:
+    """The findings on each loss, one after the other; what cannot run says why.
+
+    Where there is no GPU, kernels run in Triton's interpreter, if Triton has not been imported before.
+    """
+    if device.type == "cpu":
+        os.environ.setdefault("TRITON_INTERPRET", "1")
+    for name, package, make in LOSSES:
+        version = installed(package)
+        if version is None:
+            yield skipped(name, {}, f"{package} is not installed")
+            continue
+        versions = {package: version}
+        try:
+            report = examine(replace(make(), name=name, device=device, versions=versions))
+        except Exception as error:  # noqa: BLE001 - a package that does not import here is no reason to stop
+            report = skipped(name, versions, told(error))
+        yield report
+
+
+def installed(package: str) -> str | None:
+    """The version of a package, without the name of its build; None where it is not there."""
+    version = __version__ if package == "seqsmooth" else peers.version(package)
+    return None if version is None else version.partition("+")[0]
+
+
+def _torch() -> Subject:
+    return Subject("", F.cross_entropy, smoothing="label_smoothing", reduction="reduction")
+
+
+def _label_smoother() -> Subject:
+    smoother: Any = importlib.import_module("transformers.trainer_pt_utils").LabelSmoother
+    return Subject("", smoother, "trainer", smoothing="epsilon", items="num_items_in_batch", shift="shift_labels")
+
+
+def _causal() -> Subject:
+    """What transformers' Trainer minimises when nothing else is asked for."""
+    function: Any = importlib.import_module("transformers.loss.loss_utils").ForCausalLMLoss
+
+    def loss(logits: Tensor, labels: Tensor, num_items_in_batch: Tensor | None = None) -> Tensor:
+        result: Tensor = function(logits, labels, logits.shape[-1], num_items_in_batch=num_items_in_batch)
+        return result
+
+    return Subject("", loss, "sequence", items="num_items_in_batch", shifts=True)
+
+
+def _liger() -> Subject:
+    function: Any = importlib.import_module("liger_kernel.transformers.functional").liger_cross_entropy
+    return Subject("", function, smoothing="label_smoothing", reduction="reduction")
+
+
+def _liger_head() -> Subject:
+    function: Any = importlib.import_module("liger_kernel.transformers.functional").liger_fused_linear_cross_entropy
+    return Subject("", function, "head", smoothing="label_smoothing", reduction="reduction")
+
+
+def _ours() -> Subject:
+    return Subject("", cross_entropy, items="num_items", reduction="reduction")
+
+
+def _our_head() -> Subject:
+    return Subject("", linear_cross_entropy, "head", items="num_items", reduction="reduction")
+
+
+def _our_label_smoothing() -> Subject:
+    return Subject("", smoothed, "sequence", smoothing="alpha", items="num_items", reduction="reduction")
+
+
+def _our_tok() -> Subject:
+    return Subject("", similar, "sequence", smoothing="alpha", uniform=False, items="num_items", reduction="reduction")
+
+
+def smoothed(
+    logits: Tensor,  # (B, T, V)
+    labels: Tensor,  # (B, T)
+    *,
+    alpha: float = 0.0,
+    num_items: Tensor | None = None,  # ()
+    reduction: Reduction = "mean",
+) -> Tensor:
+    """The objective of label smoothing."""
+    objective = label_smoothing_objective(alpha)
+    return objective(logits, labels, num_items=num_items, reduction=reduction).total  # type: ignore[no-any-return]
+
+
+def similar(
+    logits: Tensor,  # (B, T, V)
+    labels: Tensor,  # (B, T)
+    *,
+    alpha: float = 0.0,
+    num_items: Tensor | None = None,  # ()
+    reduction: Reduction = "mean",
+) -> Tensor:
+    """The objective of the paper's token-level smoothing, by random embeddings."""
+    vectors = torch.randn(logits.shape[-1], 8, generator=torch.Generator().manual_seed(0))
+    objective = tok(vectors, tau=0.3, alpha=alpha).to(logits.device)
+    return objective(logits, labels, num_items=num_items, reduction=reduction).total  # type: ignore[no-any-return]
+
+
+LOSSES: tuple[tuple[str, str, Callable[[], Subject]], ...] = (
+    ("F.cross_entropy", "torch", _torch),
+    ("LabelSmoother", "transformers", _label_smoother),
+    ("ForCausalLMLoss", "transformers", _causal),
+    ("Liger cross entropy", "liger_kernel", _liger),
+    ("Liger fused head", "liger_kernel", _liger_head),
+    ("ss.cross_entropy", "seqsmooth", _ours),
+    ("ss.linear_cross_entropy", "seqsmooth", _our_head),
+    ("ss.label_smoothing", "seqsmooth", _our_label_smoothing),
+    ("ss.tok", "seqsmooth", _our_tok),
+)

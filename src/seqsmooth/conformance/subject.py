@@ -1,0 +1,192 @@
+"""`Subject`: somebody's loss, and how it wants to be called."""
+
+from __future__ import annotations
+
+import importlib
+import inspect
+import sys
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, Literal
+
+import torch
+from torch import Tensor
+from torch.nn import functional as F
+
+from seqsmooth.ops import checks
+from seqsmooth.ops.soft_target import IGNORED
+
+Call = Literal["flat", "sequence", "trainer", "head"]
+CALLS: dict[Call, str] = {
+    "flat": "loss(logits (N, V), labels (N,)), as F.cross_entropy",
+    "sequence": "loss(logits (B, T, V), labels (B, T)), as an Objective",
+    "trainer": "loss(outputs, labels (B, T)), outputs.logits of (B, T, V), as transformers' compute_loss_func",
+    "head": "loss(hidden (N, D), weight (V, D), labels (N,)), as linear_cross_entropy",
+}
+SMOOTHINGS = ("label_smoothing", "smoothing", "epsilon")
+ITEMS = ("num_items", "num_items_in_batch")
+OUTPUTS = ("outputs", "output", "model_output", "model_outputs")
+
+
+class Outputs(dict[str, Tensor]):
+    """What a Hugging Face model returns: its logits by key, by name or as the first item."""
+
+    @property
+    def logits(self) -> Tensor:
+        """(B, T, V)."""
+        return self["logits"]
+
+    def __getitem__(self, key: str | int) -> Tensor:
+        return super().__getitem__("logits" if key == 0 else str(key))
+
+
+@dataclass(frozen=True)
+class Subject:
+    """A loss under examination: the mean over the positions whose label is not -100, unless told otherwise.
+
+    Keywords may be arguments of the loss or, where `function` is a class, of its constructor.
+    """
+
+    name: str
+    function: Callable[..., Any]
+    call: Call = "flat"
+    smoothing: str | None = None
+    """The keyword that takes a strength of smoothing, 0 for none."""
+    uniform: bool = True
+    """Whether that smoothing is meant to be torch's: a share of the mass over all V tokens."""
+    items: str | None = None
+    """The keyword that takes what the sum is divided by."""
+    reduction: str | None = None
+    """The keyword that takes "mean", "sum" or "none"."""
+    shift: str | None = None
+    """The keyword that makes position t predict label t + 1."""
+    shifts: bool = False
+    """Whether it always does."""
+    device: torch.device = field(default_factory=lambda: torch.device("cpu"))
+    versions: Mapping[str, str] = field(default_factory=dict)
+    """Packages that the findings depend on."""
+
+    def loss(
+        self,
+        logits: Tensor,  # (B, T, V)
+        labels: Tensor,  # (B, T)
+        *,
+        smoothing: float = 0.0,
+        items: Tensor | None = None,  # ()
+        reduction: str | None = None,
+        shifted: bool = False,
+        weight: Tensor | None = None,  # (V, V)
+    ) -> Tensor:  # (), or one number a position
+        """The loss; where `shifted`, position t predicts label t + 1; `weight` is that of a head, one by default."""
+        words: dict[str, object] = {}
+        for name, value in ((self.smoothing, smoothing), (self.items, items), (self.reduction, reduction)):
+            if name is not None and value is not None:
+                words[name] = value
+        if shifted and not self.shifts:
+            assert self.shift is not None
+            words[self.shift] = True
+        if self.shifts and not shifted:  # so it is given what it throws away
+            labels = F.pad(labels, (1, 0), value=IGNORED)
+            logits = F.pad(logits, (0, 0, 0, 1))
+        function = self.function
+        if isinstance(function, type):
+            made = {name: words.pop(name) for name in list(words) if name in _parameters(function)}
+            function = function(**made)
+        return _number(function(*self._arguments(logits, labels, weight), **words))
+
+    def _arguments(self, logits: Tensor, labels: Tensor, weight: Tensor | None) -> tuple[object, ...]:
+        rows, column = logits.reshape(-1, logits.shape[-1]), labels.reshape(-1)
+        if self.call == "flat":
+            return rows, column
+        if self.call == "head":  # whose logits are the hidden states themselves
+            one = torch.eye(rows.shape[-1], dtype=rows.dtype, device=rows.device)
+            return rows, one if weight is None else weight, column
+        return (Outputs(logits=logits) if self.call == "trainer" else logits), labels
+
+
+def load(
+    name: str,
+    *,
+    call: Call | None = None,
+    smoothing: str | None = None,
+    uniform: bool = True,
+    shifts: bool = False,
+    device: torch.device | None = None,
+) -> Subject:
+    """A loss by its name, "MODULE:NAME"; what is not said is read off its signature.
+
+    Args:
+        name: as in "torch.nn.functional:cross_entropy"; a module of the current folder will do.
+        call: how it is called, one of `CALLS`.
+        smoothing: the keyword that takes the strength of its smoothing.
+        uniform: whether that is label smoothing.
+        shifts: whether position t predicts label t + 1, always.
+        device: where its tensors are; the CPU by default.
+    """
+    function = _imported(name)
+    known = _parameters(function)
+    inner = known if not isinstance(function, type) else known | _parameters(function.__call__)
+    if isinstance(function, type) and issubclass(function, torch.nn.Module):
+        inner |= _parameters(function.forward)
+    if call is None:
+        call = "trainer" if inner.keys() & {*OUTPUTS} else "sequence" if "candidates" in inner else "flat"
+    checks.one_of("call", call, tuple(CALLS))
+    if smoothing is not None:
+        checks.must(smoothing in inner, "smoothing", f"a keyword of {name}", repr(smoothing))
+    return Subject(
+        name,
+        function,
+        call,
+        smoothing=smoothing or _first(SMOOTHINGS, inner),
+        uniform=uniform,
+        items=_first(ITEMS, inner),
+        reduction=_first(("reduction",), inner),
+        shift=_first(("shift_labels",), inner),
+        shifts=shifts,
+        device=torch.device("cpu") if device is None else device,
+    )
+
+
+def _imported(name: str) -> Callable[..., Any]:
+    module, colon, path = name.partition(":")
+    checks.must(bool(module and colon and path), "loss", "MODULE:NAME, as torch.nn.functional:cross_entropy", name)
+    here = str(Path.cwd())
+    if here not in sys.path:
+        sys.path.insert(0, here)
+    try:
+        found: Any = importlib.import_module(module)
+    except Exception as error:
+        told = str(error).splitlines()[0] if str(error) else type(error).__name__
+        raise ValueError(f"`{module}` must be a module that can be imported, but is not: {told}.") from error
+    for part in path.split("."):
+        checks.must(hasattr(found, part), "loss", f"a name in {module}", path)
+        found = getattr(found, part)
+    checks.must(callable(found), "loss", "a function, a module or a class of them", checks.described(found))
+    function: Callable[..., Any] = found
+    return function
+
+
+def _parameters(function: Any) -> dict[str, inspect.Parameter]:
+    """Its arguments by name; none where it does not say."""
+    if isinstance(function, torch.nn.Module):
+        function = function.forward
+    try:
+        return dict(inspect.signature(function).parameters)
+    except (TypeError, ValueError):
+        return {}
+
+
+def _first(names: tuple[str, ...], known: Mapping[str, object]) -> str | None:
+    return next((name for name in names if name in known), None)
+
+
+def _number(result: Any) -> Tensor:
+    """The loss in whatever came back: a tensor, the `total` or `loss` of a record, the first of a tuple."""
+    for name in ("total", "loss"):
+        if isinstance(getattr(result, name, None), Tensor):
+            result = getattr(result, name)
+    value = result[0] if isinstance(result, tuple) else result
+    checks.must(isinstance(value, Tensor), "the loss", "a tensor", checks.described(value))
+    number: Tensor = value
+    return number

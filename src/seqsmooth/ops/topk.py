@@ -1,0 +1,144 @@
+"""`TopK`: a teacher's best tokens at each position, as inference servers and distillation stores keep them."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from seqsmooth.ops import checks
+from seqsmooth.ops.precision import widen
+from seqsmooth.ops.soft_target import TAILS, SoftTarget, Tail
+
+
+@dataclass(frozen=True, eq=False)
+class TopK:
+    """K tokens and their log-probabilities a position; minus infinity is padding, whatever its id.
+
+    It unpacks into the two, so that `Teacher(*store)` and `SoftTarget.from_topk(*store)` take it.
+
+    Examples:
+        >>> store = TopK(torch.tensor([[4, 7]]), torch.tensor([[0.6, 0.3]]).log())
+        >>> store.mass()
+        tensor([0.9000])
+    """
+
+    ids: Tensor  # (..., K) int64, distinct at each position
+    logprobs: Tensor  # (..., K)
+
+    def __post_init__(self) -> None:
+        SoftTarget.from_topk(self.ids, self.logprobs)  # which checks them
+
+    def __iter__(self) -> Iterator[Tensor]:
+        yield self.ids
+        yield self.logprobs
+
+    @property
+    def listed(self) -> Tensor:  # (...) bool
+        """Positions that the store knows anything of."""
+        return (self.logprobs > -math.inf).any(-1)
+
+    def mass(self) -> Tensor:  # (...)
+        """How much of the teacher the list holds; 1 less that is the tail."""
+        return widen(self.logprobs).logsumexp(-1).exp()
+
+    def part(self, positions: slice) -> TopK:
+        """Some of the positions, along the second dimension: `part(slice(1, None))` goes with `logits[:, :-1]`."""
+        return TopK(self.ids[:, positions], self.logprobs[:, positions])
+
+    def tempered(self, temperature: float, *, vocab_size: int | None = None) -> TopK:
+        """The teacher at another temperature: t^(1/T), made to sum to 1 again.
+
+        Args:
+            temperature: T.
+            vocab_size: V, to share the tail evenly among the V - K other tokens, as `tail="uniform"` does; without it
+                the list is taken for all there is.
+        """
+        checks.positive("temperature", temperature)
+        logprobs = widen(self.logprobs)
+        scaled = logprobs / temperature
+        total = scaled.logsumexp(-1, keepdim=True)
+        if vocab_size is not None:
+            others = (vocab_size - (logprobs > -math.inf).sum(-1, keepdim=True)).clamp_min(1)
+            share = torch.log1p(-self.mass().clamp(max=1).unsqueeze(-1)) - others.log()
+            total = torch.logaddexp(total, share / temperature + others.log())
+        return TopK(self.ids, torch.where(scaled > -math.inf, scaled - total, -math.inf))
+
+    def entropy(self, *, tail: Tail = "zero", vocab_size: int | None = None) -> Tensor:  # (...)
+        """H(t) = - sum t ln t of the target that `SoftTarget.from_topk` makes: what cross entropy has above KL."""
+        checks.one_of("tail", tail, TAILS)
+        logprobs = widen(self.logprobs)
+        used = logprobs > -math.inf
+        if tail == "renormalise":
+            logprobs = torch.where(used, logprobs - logprobs.logsumexp(-1, keepdim=True), -math.inf)
+        entropy = -torch.where(used, logprobs.exp() * logprobs, 0).sum(-1)
+        if tail != "uniform":
+            return entropy
+        checks.must(vocab_size is not None, "vocab_size", "given when `tail` is 'uniform'", None)
+        assert vocab_size is not None
+        rest = (1 - self.mass()).clamp_min(0)
+        others = (vocab_size - used.sum(-1)).clamp_min(1)
+        return entropy - torch.where(rest > 0, rest * (rest / others).clamp_min(1e-38).log(), 0)
+
+    @classmethod
+    def from_vllm(
+        cls,
+        logprobs: Sequence[Iterable[Mapping[Any, Any] | None]],
+        *,
+        k: int | None = None,
+        length: int | None = None,
+    ) -> TopK:
+        """What vLLM returns as `prompt_logprobs` or `logprobs`, a list of positions for each sequence.
+
+        A position is None or empty (the first of a prompt), or goes from token id to its `Logprob`; JSON of the server,
+        where ids are strings and values dictionaries, will do, and so will `FlatLogprobs`. Entry t is about token t,
+        which logits t - 1 predict. The prompt's own token is in the list even where it is not among the best.
+
+        Args:
+            logprobs: of a batch of sequences.
+            k: keep so many, the most probable; all of them by default.
+            length: T; that of the longest sequence by default. What is missing is padding.
+        """
+        rows = [
+            [_entries(position, k) if position is not None else [] for position in sequence] for sequence in logprobs
+        ]
+        steps = max((len(row) for row in rows), default=0) if length is None else checks.at_least("length", length, 0)
+        width = max((len(entries) for row in rows for entries in row), default=0)
+        ids = torch.zeros(len(rows), steps, width, dtype=torch.long)
+        values = torch.full(ids.shape, -math.inf)
+        for one, row in enumerate(rows):
+            checks.must(len(row) <= steps, "length", f"{len(row)} or more, as a sequence has", steps)
+            for step, entries in enumerate(row):
+                if entries:
+                    ids[one, step, : len(entries)] = torch.tensor([token for token, _ in entries])
+                    values[one, step, : len(entries)] = torch.tensor([value for _, value in entries])
+        return cls(ids, values)
+
+    @classmethod
+    def from_distillkit(cls, signal: Any) -> TopK:
+        """A DistillKit `SparseSignal`: `sparse_ids` and `sparse_values`, log-probabilities or (the K only) logits."""
+        ids, values = signal.sparse_ids, signal.sparse_values
+        return cls(ids.long(), values if signal.log_values else widen(values).log_softmax(-1))
+
+    @classmethod
+    def from_trl(cls, result: Mapping[str, Tensor]) -> TopK:
+        """What TRL's distillation trainers pass around: `topk_token_ids` and `topk_logprobs`, both (B, T, K)."""
+        for name in ("topk_token_ids", "topk_logprobs"):
+            checks.must(name in result, "result", f"a dictionary with {name!r}", f"one with {sorted(result)}")
+        return cls(result["topk_token_ids"].long(), result["topk_logprobs"])
+
+
+def _entries(position: Mapping[Any, Any], k: int | None) -> list[tuple[int, float]]:
+    """Token ids and log-probabilities of a position, the most probable first."""
+    found = [(int(token), _number(value)) for token, value in position.items()]
+    return sorted(found, key=lambda entry: -entry[1])[:k]
+
+
+def _number(value: Any) -> float:
+    if isinstance(value, Mapping):
+        return float(value["logprob"])
+    return float(getattr(value, "logprob", value))

@@ -1,0 +1,80 @@
+"""`Refresh`: a law made from a model's embeddings follows them as they are trained."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from seqsmooth.ops import checks
+from seqsmooth.smoothing.objective import Objective
+from seqsmooth.smoothing.sequence_law import Setting
+from seqsmooth.smoothing.similarity import Similarity
+
+
+class Refresh:
+    """Makes the similarity law of an objective anew every n steps, in place.
+
+    Nothing but tables changes: shapes and addresses stay, so that a captured CUDA graph goes on with the new ones.
+
+    Args:
+        objective: one whose `token` is a `Similarity`.
+        make: makes the law, as `lambda: Similarity.from_model(model, tau=0.2)`.
+        every: n.
+
+    Examples:
+        >>> import seqsmooth as ss
+        >>> model = torch.nn.Embedding(10, 4)
+        >>> def make():
+        ...     return ss.Similarity.from_model(model, tau=0.2)
+        >>> objective = ss.Objective(token=make())
+        >>> optimiser = torch.optim.SGD(model.parameters(), lr=0.1)
+        >>> handle = Refresh(objective, make, every=100).attach(optimiser)
+    """
+
+    def __init__(self, objective: Objective, make: Callable[[], Similarity], *, every: int) -> None:
+        checks.must(isinstance(objective, Objective), "objective", "an Objective", checks.described(objective))
+        token = objective.token
+        checks.must(
+            isinstance(token, Similarity), "objective", "one with a Similarity", f"one with {type(token).__name__}"
+        )
+        self.objective = objective
+        self.make = make
+        self.every = checks.at_least("every", every, 1)
+        self.steps = 0
+
+    def step(self) -> bool:
+        """Count one training step; True where the law was made anew."""
+        self.steps += 1
+        due = self.steps % self.every == 0
+        if due:
+            self.now()
+        return due
+
+    @torch.no_grad()
+    def now(self) -> None:
+        """Make the law anew, and whatever the sequence law keeps of it."""
+        objective, token = self.objective, self.objective.token
+        assert isinstance(token, Similarity)
+        fresh = self.make()
+        checks.must(
+            isinstance(fresh, Similarity), "make", "a function that gives a Similarity", checks.described(fresh)
+        )
+        same = (fresh.mode, fresh.k, fresh.scale) == (token.mode, token.k, token.scale)
+        checks.must(same, "make", "a function that gives the same law with other tables", "one that gives another law")
+        fresh = fresh.to(token.units.device).prepare(objective.specials.ids("unsmoothed"))
+        token.take(fresh)
+        setting = Setting(objective.specials, objective.lazy, objective.vocab_size, token)
+        renewed: dict[str, Tensor] = dict(objective.sequence.prepare(setting).named_buffers())
+        for name, buffer in objective.sequence.named_buffers():
+            buffer.copy_(renewed[name])
+
+    def attach(self, optimiser: torch.optim.Optimizer) -> Any:
+        """Count a step whenever the optimiser takes one; `remove()` of what it returns ends that."""
+
+        def taken(*_: object) -> None:
+            self.step()
+
+        return optimiser.register_step_post_hook(taken)
