@@ -31,7 +31,7 @@ from seqsmooth.version import __version__
 if TYPE_CHECKING:
     from types import ModuleType
 
-    from seqsmooth import metrics
+    from seqsmooth import integrations, metrics
 
 __all__ = [
     "Candidates",
@@ -50,6 +50,7 @@ __all__ = [
     "Uniform",
     "__version__",
     "cross_entropy",
+    "integrations",
     "label_smoothing",
     "linear_cross_entropy",
     "metrics",
@@ -60,7 +61,7 @@ __all__ = [
     "tok_seq",
 ]
 
-_LATER = ("metrics",)  # rooms that are imported when they are asked for
+_LATER = ("integrations", "metrics")  # rooms that are imported when they are asked for
 
 
 def __getattr__(name: str) -> ModuleType:

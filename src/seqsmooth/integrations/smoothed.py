@@ -1,0 +1,196 @@
+"""`Smoothed`: a Trainer that goes from hidden states to the loss, and decodes samples on their own prefixes."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from typing import Any
+
+import torch
+from torch import Tensor, nn
+from torch.nn import functional as F
+
+from seqsmooth.integrations import own_prefix
+from seqsmooth.integrations.trainer_loss import (
+    TrainerLoss,
+    at_home,
+    check_objective,
+    check_vocabulary,
+    checked_labels,
+    head_of,
+    is_encoder_decoder,
+    items,
+    shifted,
+    unsmoothed,
+)
+from seqsmooth.ops import checks
+from seqsmooth.smoothing import Objective
+from seqsmooth.smoothing.records import Candidates
+
+EXTRA = "references"
+"""The column that the objective reads and the model does not."""
+
+
+class Smoothed:
+    """A mixin for `Trainer`, `Seq2SeqTrainer` and TRL's `SFTTrainer`: `class MyTrainer(Smoothed, Trainer): ...`.
+
+    Like `huggingface`, and besides: the logits are never all in memory, since the loss is made from the hidden states
+    chunk by chunk; objectives that are not lazy work with encoder-decoder models, their samples decoded on the device
+    as further rows of the batch; the batch may hold `references` (B, R, S), see `WithReferences`.
+
+    Args:
+        args: as for the Trainer.
+        objective: any `Objective`.
+        kwargs: as for the Trainer.
+    """
+
+    args: Any
+    accelerator: Any
+    model: Any
+    compute_loss_func: Any
+
+    def __init__(self, *args: Any, objective: Objective, **kwargs: Any) -> None:
+        check_objective(objective)
+        given = kwargs.get("compute_loss_func")
+        checks.must(given is None, "compute_loss_func", "left out, as the objective is the loss", given)
+        super().__init__(*args, **kwargs)
+        self._check_arguments()
+        check_vocabulary(objective, self.model)
+        self.encodes = is_encoder_decoder(self.model)
+        self.objective = objective
+        self.plain = unsmoothed(objective)
+        single = objective.lazy or objective.sequence.only_truth
+        rule = "True for a causal model (encoder-decoder models decode samples)"
+        checks.must(single or self.encodes, "objective.lazy", rule, objective.lazy)
+        # Set, it makes the Trainer count the items of a step and leave the division by them to us; it is called where
+        # logits are asked for, at evaluation.
+        self.compute_loss_func = TrainerLoss(self.plain, shift=not self.encodes)
+        self._head_is_known = False
+
+    def compute_loss(
+        self,
+        model: nn.Module,
+        inputs: dict[str, Any],
+        return_outputs: bool = False,
+        num_items_in_batch: Tensor | int | None = None,
+    ) -> Any:
+        """The loss of a batch, from the hidden states unless the outputs are asked for too."""
+        if return_outputs:
+            ready = self._with_decoder_inputs({name: value for name, value in inputs.items() if name != EXTRA})
+            return super().compute_loss(  # type: ignore[misc]
+                model, ready, return_outputs=True, num_items_in_batch=num_items_in_batch
+            )
+        labels = checked_labels(inputs.get("labels"))
+        objective = at_home(self.objective if torch.is_grad_enabled() else self.plain, labels)
+        targets = labels if self.encodes else shifted(labels)
+        references = inputs.get(EXTRA)
+        read = self._with_decoder_inputs(inputs)
+        read = {name: value for name, value in read.items() if name not in ("labels", EXTRA)}
+        candidates: Candidates | Tensor = targets
+        if references is not None or not (objective.lazy or objective.sequence.only_truth):
+            candidates = objective.propose(targets, references=references)
+            read = self._for_each_candidate(read, candidates)
+        hidden = self._states(model, read)
+        if isinstance(candidates, Candidates):
+            hidden = hidden.view(*candidates.sequences.shape, hidden.shape[-1])
+        weight, bias = self._matrix()
+        with self.accelerator.autocast():
+            loss = objective.head(hidden, weight, candidates, bias, num_items=items(num_items_in_batch, hidden)).total
+        if self.args.average_tokens_across_devices and num_items_in_batch is not None:
+            # As the Trainer does: the items are those of all processes, over which gradients will be averaged.
+            loss = loss * self.accelerator.num_processes
+        return loss
+
+    def prediction_step(
+        self,
+        model: nn.Module,
+        inputs: dict[str, Any],
+        prediction_loss_only: bool,
+        ignore_keys: list[str] | None = None,
+    ) -> Any:
+        """Evaluation: where only the loss is wanted, no logits either."""
+        if not prediction_loss_only or "labels" not in inputs:
+            return super().prediction_step(model, inputs, prediction_loss_only, ignore_keys)  # type: ignore[misc]
+        ready = self._prepare_inputs(inputs)  # type: ignore[attr-defined]
+        with torch.no_grad(), self.compute_loss_context_manager():  # type: ignore[attr-defined]
+            return self.compute_loss(model, ready).detach(), None, None
+
+    def _check_arguments(self) -> None:
+        factor = self.args.label_smoothing_factor
+        checks.must(factor == 0, "label_smoothing_factor", "0, as the objective smooths (Uniform is the same)", factor)
+        gpus = self.args.n_gpu
+        checks.must(gpus <= 1, "args.n_gpu", "1 (start one process a GPU with torchrun)", gpus)
+        liger = self.args.use_liger_kernel
+        checks.must(not liger, "use_liger_kernel", "False, since the head is the objective's", liger)
+        kind = getattr(self.args, "loss_type", "nll")  # TRL's
+        checks.must(kind == "nll", "loss_type", "'nll', since the objective is the loss", repr(kind))
+        sharded = getattr(self.args, "fsdp", None) or getattr(self.args, "deepspeed", None)
+        rule = "off: the output matrix is read outside the model's forward pass, where it is in pieces"
+        checks.must(not sharded, "fsdp and deepspeed", rule, sharded)
+
+    def _with_decoder_inputs(self, inputs: Mapping[str, Any]) -> dict[str, Any]:
+        """The inputs, with what the decoder reads made from the labels where the collator has not done it."""
+        if not self.encodes or inputs.get("decoder_input_ids") is not None:
+            return dict(inputs)
+        return {**inputs, "decoder_input_ids": self.model.prepare_decoder_input_ids_from_labels(inputs["labels"])}
+
+    def _for_each_candidate(self, inputs: dict[str, Any], candidates: Candidates) -> dict[str, Any]:
+        """The inputs with a row for each candidate; as they are where the ground truth is the only one."""
+        if candidates.sequences.shape[1] == 1:
+            return inputs
+        return own_prefix.repeated(inputs, candidates, own_prefix.start_of(self.model))
+
+    def _states(self, model: nn.Module, inputs: dict[str, Any]) -> Tensor:  # (B K', T, D)
+        """What the model gives its head."""
+        head = head_of(self.model)
+        with _last_position_only(head) as seen:
+            outputs = model(**inputs)
+        checks.must(len(seen) == 1, "model", "one that calls its head once", f"called {len(seen)} times")
+        extra = getattr(outputs, "aux_loss", None)
+        checks.must(extra is None, "outputs.aux_loss", "None (output_router_logits=False)", checks.described(extra))
+        if not self._head_is_known:
+            self._check_head(seen[0], outputs.logits)
+            self._head_is_known = True
+        return seen[0]
+
+    def _matrix(self) -> tuple[Tensor, Tensor | None]:
+        """The output matrix, and its bias: the head's own, or what Marian and Bart add afterwards."""
+        head = head_of(self.model)
+        after = getattr(self.model, "final_logits_bias", None)
+        bias = getattr(head, "bias", None)
+        return head.weight, bias if after is None else after.flatten().to(head.weight.dtype)
+
+    @torch.no_grad()
+    def _check_head(self, hidden: Tensor, logits: Tensor) -> None:
+        """Once: that matrix and bias are all there is between hidden states and logits."""
+        weight, bias = self._matrix()
+        with self.accelerator.autocast():
+            ours = F.linear(hidden[:, -1:].to(weight.dtype), weight, bias)
+        coarse = torch.finfo(min(ours.dtype, hidden.dtype, key=lambda kind: torch.finfo(kind).bits)).eps
+        theirs = logits[:, -1:].float()
+        far = float((ours.float() - theirs).abs().max())
+        near = far <= 64 * coarse * max(1.0, float(theirs.abs().max()))
+        rule = "one whose logits are its output matrix times its hidden states (take huggingface(objective) instead)"
+        checks.must(near, "model", rule, f"off by {far:.2g}")
+
+
+@contextmanager
+def _last_position_only(head: Any) -> Iterator[list[Tensor]]:
+    """Inside, a head keeps what it is given, and makes logits of the last position alone, for no gradient."""
+    seen: list[Tensor] = []
+    own = head.__dict__.get("forward")
+    plain = head.forward
+
+    def forward(hidden: Tensor) -> Any:
+        seen.append(hidden)
+        with torch.no_grad():
+            return plain(hidden[:, -1:])
+
+    head.forward = forward
+    try:
+        yield seen
+    finally:
+        if own is None:
+            del head.forward
+        else:
+            head.forward = own
