@@ -124,7 +124,7 @@ TRAPS = [
     (
         CausalLMOutput(torch.zeros(1, 5, V)),
         LABELS,
-        r"the labels, \(1, 3\) \(prompt tuning adds some\), but is \(1, 5, 11\)",
+        r"\(1, 3\) \(prompt tuning adds some\), but is \(1, 5, 11\)",
     ),
     (Seq2SeqLMOutput(torch.zeros(1, 5, V)), LABELS, r"\(are decoder_input_ids missing\? DataCollatorForSeq2Seq\("),
     (Unheard(LOGITS), LABELS, r"`shift` must be given for outputs of this kind, Unheard \(True for causal models\)"),

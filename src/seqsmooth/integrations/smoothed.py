@@ -56,6 +56,7 @@ class Smoothed:
         super().__init__(*args, **kwargs)
         self._check_arguments()
         check_vocabulary(objective, self.model)
+        _check_matrix(head_of(self.model))
         self.encodes = is_encoder_decoder(self.model)
         self.objective = objective
         self.plain = unsmoothed(objective)
@@ -85,7 +86,7 @@ class Smoothed:
         targets = labels if self.encodes else shifted(labels)
         references = inputs.get(EXTRA)
         read = self._with_decoder_inputs(inputs)
-        read = {name: value for name, value in read.items() if name not in ("labels", EXTRA)}
+        read = {name: value for name, value in read.items() if name not in ("labels", EXTRA)} | {"use_cache": False}
         candidates: Candidates | Tensor = targets
         if references is not None or not (objective.lazy or objective.sequence.only_truth):
             candidates = objective.propose(targets, references=references)
@@ -172,6 +173,13 @@ class Smoothed:
         near = far <= 64 * coarse * max(1.0, float(theirs.abs().max()))
         rule = "one whose logits are its output matrix times its hidden states (take huggingface(objective) instead)"
         checks.must(near, "model", rule, f"off by {far:.2g}")
+
+
+def _check_matrix(head: Any) -> None:
+    """An adapter's head does more than multiply by its weight, which shows only once the adapter has learnt."""
+    rule = "a torch.nn.Linear in a floating-point type (no adapter on 'lm_head', no quantised weights)"
+    plain = isinstance(head, nn.Linear) and head.weight.is_floating_point()
+    checks.must(plain, "model.get_output_embeddings()", rule, checks.described(head))
 
 
 @contextmanager
