@@ -186,7 +186,8 @@ def test_models_whose_head_is_more_than_a_matrix_are_refused(tmp_path: Path) -> 
     ],
 )
 def test_arguments_that_would_be_ignored_are_refused(options: dict[str, Any], sentence: str, tmp_path: Path) -> None:
-    pytest.importorskip("liger_kernel") if "use_liger_kernel" in options else None
+    if "use_liger_kernel" in options:
+        pytest.importorskip("liger_kernel")
     with pytest.raises(ValueError, match=sentence):
         Fused(model=tiny.made("llama"), args=tiny.arguments(tmp_path, **options), objective=ss.mle())
 

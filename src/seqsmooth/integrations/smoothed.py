@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from typing import Any
 
@@ -91,12 +91,14 @@ class Smoothed:
         if references is not None or not (objective.lazy or objective.sequence.only_truth):
             candidates = objective.propose(targets, references=references)
             read = self._for_each_candidate(read, candidates)
-        hidden = self._states(model, read)
-        if isinstance(candidates, Candidates):
-            hidden = hidden.view(*candidates.sequences.shape, hidden.shape[-1])
-        weight, bias = self._matrix()
-        with self.accelerator.autocast():
-            loss = objective.head(hidden, weight, candidates, bias, num_items=items(num_items_in_batch, hidden)).total
+
+        def from_states(hidden: Tensor) -> Tensor:
+            if isinstance(candidates, Candidates):
+                hidden = hidden.view(*candidates.sequences.shape, hidden.shape[-1])
+            weight, bias = self._matrix()
+            return objective.head(hidden, weight, candidates, bias, num_items=items(num_items_in_batch, hidden)).total
+
+        loss = self._inside(model, read, from_states)
         if self.args.average_tokens_across_devices and num_items_in_batch is not None:
             # As the Trainer does: the items are those of all processes, over which gradients will be averaged.
             loss = loss * self.accelerator.num_processes
@@ -141,18 +143,23 @@ class Smoothed:
             return inputs
         return own_prefix.repeated(inputs, candidates, own_prefix.start_of(self.model))
 
-    def _states(self, model: nn.Module, inputs: dict[str, Any]) -> Tensor:  # (B K', T, D)
-        """What the model gives its head."""
-        head = head_of(self.model)
-        with _last_position_only(head) as seen:
+    def _inside(
+        self,
+        model: nn.Module,
+        inputs: dict[str, Any],
+        from_states: Callable[[Tensor], Tensor],  # (B K', T, D) -> ()
+    ) -> Tensor:  # ()
+        """What `from_states` makes of what the model gives its head."""
+        with _instead_of_logits(head_of(self.model), from_states) as seen:
             outputs = model(**inputs)
-        checks.must(len(seen) == 1, "model", "one that calls its head once", f"called {len(seen)} times")
+        checks.must(len(seen) == 1, "model", "one that calls its head once", f"one that called it {len(seen)} times")
+        hidden, loss = seen[0]
         extra = getattr(outputs, "aux_loss", None)
         checks.must(extra is None, "outputs.aux_loss", "None (output_router_logits=False)", checks.described(extra))
         if not self._head_is_known:
-            self._check_head(seen[0], outputs.logits)
+            self._check_head(hidden, outputs.logits)
             self._head_is_known = True
-        return seen[0]
+        return loss
 
     def _matrix(self) -> tuple[Tensor, Tensor | None]:
         """The output matrix, and its bias: the head's own, or what Marian and Bart add afterwards."""
@@ -183,16 +190,25 @@ def _check_matrix(head: Any) -> None:
 
 
 @contextmanager
-def _last_position_only(head: Any) -> Iterator[list[Tensor]]:
-    """Inside, a head keeps what it is given, and makes logits of the last position alone, for no gradient."""
-    seen: list[Tensor] = []
+def _instead_of_logits(
+    head: Any,
+    from_states: Callable[[Tensor], Tensor],  # (B, T, D) -> ()
+) -> Iterator[list[tuple[Tensor, Tensor]]]:
+    """Inside, a head makes the loss of what it is given, kept in the list, and logits of the last position alone.
+
+    The loss is made in the model's forward pass, and its outputs depend on it: data parallelism looks there for the
+    parameters that will have gradients.
+    """
+    seen: list[tuple[Tensor, Tensor]] = []
     own = head.__dict__.get("forward")
     plain = head.forward
 
     def forward(hidden: Tensor) -> Any:
-        seen.append(hidden)
+        loss = from_states(hidden)
+        seen.append((hidden.detach(), loss))
         with torch.no_grad():
-            return plain(hidden[:, -1:])
+            last = plain(hidden[:, -1:])
+        return last + 0 * loss.to(last.dtype)
 
     head.forward = forward
     try:
