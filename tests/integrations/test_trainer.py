@@ -142,6 +142,45 @@ def test_own_prefixes_are_decoded_and_weighed(tmp_path: Path) -> None:
     assert not stray, "the samples must differ from the ground truth, or this shows nothing"
 
 
+@pytest.mark.parametrize("law", [ss.Hamming(rate=0.5, alpha=0.6, samples=3), ss.Edit(tau=0.6, alpha=0.6, samples=3)])
+def test_a_causal_model_decodes_samples_after_their_prompts(law: Any, tmp_path: Path) -> None:
+    """Against the loss written out: prompt and sample put together row by row, decoded alone."""
+    model = tiny.made("llama").eval()
+    objective = ss.Objective(law, lazy=False, vocab_size=tiny.VOCABULARY)
+    args = tiny.arguments(tmp_path)
+    trainer = Fused(model=model, args=args, data_collator=tiny.collated(model), objective=objective)
+    batch = tiny.collated(model)(tiny.items("llama", 4, ragged=True))
+    batch["attention_mask"] = torch.ones_like(batch["input_ids"])
+    prompts = [row[labels == -100].tolist() for row, labels in zip(batch["input_ids"], batch["labels"], strict=True)]
+    answers = [labels[labels != -100] for labels in batch["labels"]]
+    left = torch.nn.utils.rnn.pad_sequence(answers, batch_first=True, padding_value=-100)
+    # As long as the mixin's own, so that the same numbers are drawn.
+    left = torch.nn.functional.pad(left, (0, tiny.LONGEST - left.shape[1]), value=-100)
+    torch.manual_seed(7)
+    loss = trainer.compute_loss(model, dict(batch), num_items_in_batch=torch.tensor(20))
+    torch.manual_seed(7)
+    candidates = objective.propose(left)
+    wanted = torch.zeros(())
+    for item, prompt in enumerate(prompts):
+        for place in range(4):
+            length = int(candidates.mask[item, place].sum())
+            row = torch.tensor([prompt + candidates.sequences[item, place, :length].tolist()])
+            logits = model(input_ids=row).logits[:, len(prompt) - 1 : -1]
+            target = candidates.target[item : item + 1, place, :length]
+            wanted = wanted + cross_entropy(logits, target, reduction="sum") / 20
+    torch.testing.assert_close(loss, wanted)
+    assert not torch.equal(candidates.sequences[:, 0], candidates.sequences[:, 1]), "nothing was changed"
+
+
+def test_several_answers_a_row_are_refused_where_samples_are_decoded(tmp_path: Path) -> None:
+    model = tiny.made("llama")
+    objective = ss.seq(rate=0.1, lazy=False, vocab_size=tiny.VOCABULARY)
+    trainer = Fused(model=model, args=tiny.arguments(tmp_path), objective=objective)
+    labels = torch.tensor([[-100, 5, 6, -100, 7, 8]])
+    with pytest.raises(ValueError, match=r"`labels` must be of one answer a row when lazy is False \(no packing, "):
+        trainer.compute_loss(model, {"input_ids": labels.abs() % 30, "labels": labels})
+
+
 def test_a_captioner_learns_with_a_reward_over_references(tmp_path: Path) -> None:
     reward = ss.Rewarded(ss.rewards.Bleu(), ss.Hamming(rate=0.3, pool="refs"), tau=0.5, samples=2, alpha=0.5)
     objective = ss.Objective(reward, lazy=False, vocab_size=tiny.VOCABULARY)
@@ -155,6 +194,15 @@ def test_a_captioner_learns_with_a_reward_over_references(tmp_path: Path) -> Non
     before = trainer.evaluate()["eval_loss"]
     tiny.losses(trainer)
     assert trainer.evaluate()["eval_loss"] < before
+
+
+def test_the_kernels_do_the_same(tmp_path: Path, kernels: torch.device) -> None:
+    objective = ss.tok(torch.randn(tiny.VOCABULARY, 4), 0.3, alpha=0.4)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("SEQSMOOTH_KERNELS", "torch")
+        plain = trained("llama", tmp_path, "mixin", objective, max_steps=2)
+    for kind in ("mixin", "function"):
+        assert trained("llama", tmp_path, kind, objective, max_steps=2) == pytest.approx(plain, abs=1e-5)
 
 
 def test_bf16_autocast_reaches_the_head(tmp_path: Path) -> None:
@@ -190,12 +238,6 @@ def test_arguments_that_would_be_ignored_are_refused(options: dict[str, Any], se
         pytest.importorskip("liger_kernel")
     with pytest.raises(ValueError, match=sentence):
         Fused(model=tiny.made("llama"), args=tiny.arguments(tmp_path, **options), objective=ss.mle())
-
-
-def test_a_causal_model_decodes_no_samples(tmp_path: Path) -> None:
-    objective = ss.seq(rate=0.1, lazy=False, vocab_size=tiny.VOCABULARY)
-    with pytest.raises(ValueError, match=r"`objective\.lazy` must be True for a causal model"):
-        Fused(model=tiny.made("llama"), args=tiny.arguments(tmp_path), objective=objective)
 
 
 def test_bart_without_decoder_inputs_is_stopped(tmp_path: Path) -> None:

@@ -10,7 +10,7 @@ import torch
 from torch import Tensor, nn
 from torch.nn import functional as F
 
-from seqsmooth.integrations import own_prefix
+from seqsmooth.integrations.own_prefix import Rows, causal_rows, encoder_decoder_rows, start_of
 from seqsmooth.integrations.trainer_loss import (
     TrainerLoss,
     at_home,
@@ -24,8 +24,8 @@ from seqsmooth.integrations.trainer_loss import (
     unsmoothed,
 )
 from seqsmooth.ops import checks
+from seqsmooth.ops.soft_target import IGNORED
 from seqsmooth.smoothing import Objective
-from seqsmooth.smoothing.records import Candidates
 
 EXTRA = "references"
 """The column that the objective reads and the model does not."""
@@ -35,8 +35,8 @@ class Smoothed:
     """A mixin for `Trainer`, `Seq2SeqTrainer` and TRL's `SFTTrainer`: `class MyTrainer(Smoothed, Trainer): ...`.
 
     Like `huggingface`, and besides: the logits are never all in memory, since the loss is made from the hidden states
-    chunk by chunk; objectives that are not lazy work with encoder-decoder models, their samples decoded on the device
-    as further rows of the batch; the batch may hold `references` (B, R, S), see `WithReferences`.
+    chunk by chunk; objectives that are not lazy work, their samples decoded as further rows of the batch; the batch may
+    hold `references` (B, R, S), see `WithReferences`.
 
     Args:
         args: as for the Trainer.
@@ -60,9 +60,6 @@ class Smoothed:
         self.encodes = is_encoder_decoder(self.model)
         self.objective = objective
         self.plain = unsmoothed(objective)
-        single = objective.lazy or objective.sequence.only_truth
-        rule = "True for a causal model (encoder-decoder models decode samples)"
-        checks.must(single or self.encodes, "objective.lazy", rule, objective.lazy)
         # Set, it makes the Trainer count the items of a step and leave the division by them to us; it is called where
         # logits are asked for, at evaluation.
         self.compute_loss_func = TrainerLoss(self.plain, shift=not self.encodes)
@@ -83,22 +80,19 @@ class Smoothed:
             )
         labels = checked_labels(inputs.get("labels"))
         objective = at_home(self.objective if torch.is_grad_enabled() else self.plain, labels)
-        targets = labels if self.encodes else shifted(labels)
-        references = inputs.get(EXTRA)
         read = self._with_decoder_inputs(inputs)
         read = {name: value for name, value in read.items() if name not in ("labels", EXTRA)} | {"use_cache": False}
-        candidates: Candidates | Tensor = targets
-        if references is not None or not (objective.lazy or objective.sequence.only_truth):
-            candidates = objective.propose(targets, references=references)
-            read = self._for_each_candidate(read, candidates)
+        targets = labels if self.encodes else shifted(labels)
+        rows = self._rows(objective, read, targets, inputs.get(EXTRA))
 
         def from_states(hidden: Tensor) -> Tensor:
-            if isinstance(candidates, Candidates):
-                hidden = hidden.view(*candidates.sequences.shape, hidden.shape[-1])
+            count = items(num_items_in_batch, hidden)
             weight, bias = self._matrix()
-            return objective.head(hidden, weight, candidates, bias, num_items=items(num_items_in_batch, hidden)).total
+            if rows is None:
+                return objective.head(hidden, weight, targets, bias, num_items=count).total
+            return objective.head(rows.states(hidden), weight, rows.candidates, bias, num_items=count).total
 
-        loss = self._inside(model, read, from_states)
+        loss = self._inside(model, read if rows is None else rows.inputs, from_states)
         if self.args.average_tokens_across_devices and num_items_in_batch is not None:
             # As the Trainer does: the items are those of all processes, over which gradients will be averaged.
             loss = loss * self.accelerator.num_processes
@@ -137,11 +131,24 @@ class Smoothed:
             return dict(inputs)
         return {**inputs, "decoder_input_ids": self.model.prepare_decoder_input_ids_from_labels(inputs["labels"])}
 
-    def _for_each_candidate(self, inputs: dict[str, Any], candidates: Candidates) -> dict[str, Any]:
-        """The inputs with a row for each candidate; as they are where the ground truth is the only one."""
-        if candidates.sequences.shape[1] == 1:
-            return inputs
-        return own_prefix.repeated(inputs, candidates, own_prefix.start_of(self.model))
+    def _rows(
+        self,
+        objective: Objective,
+        inputs: dict[str, Any],
+        targets: Tensor,  # (B, T)
+        references: Tensor | None,  # (B, R, S)
+    ) -> Rows | None:
+        """What to read for each candidate; None where plain targets tell all."""
+        single = objective.lazy or objective.sequence.only_truth
+        if single and references is None:
+            return None
+        if self.encodes:
+            return encoder_decoder_rows(objective, inputs, targets, references, start_of(self.model))
+        if single:
+            return Rows(objective.propose(targets, references=references), inputs)
+        if not self._head_is_known:  # at the first step, since this waits for the device
+            _check_one_answer(targets)
+        return causal_rows(objective, inputs, targets, references)
 
     def _inside(
         self,
@@ -180,6 +187,15 @@ class Smoothed:
         near = far <= 64 * coarse * max(1.0, float(theirs.abs().max()))
         rule = "one whose logits are its output matrix times its hidden states (take huggingface(objective) instead)"
         checks.must(near, "model", rule, f"off by {far:.2g}")
+
+
+def _check_one_answer(
+    targets: Tensor,  # (B, T)
+) -> None:
+    there = targets != IGNORED
+    whole = (there[:, 1:] & ~there[:, :-1]).sum(1) + there[:, 0] <= 1
+    rule = "of one answer a row when lazy is False (no packing, no several turns)"
+    checks.must(bool(whole.all()), "labels", rule, "of several")
 
 
 def _check_matrix(head: Any) -> None:
