@@ -205,6 +205,45 @@ def test_the_kernels_do_the_same(tmp_path: Path, kernels: torch.device) -> None:
         assert trained("llama", tmp_path, kind, objective, max_steps=2) == pytest.approx(plain, abs=1e-5)
 
 
+@pytest.mark.parametrize("kind", ["mixin", "function"])
+def test_a_compiled_model_is_one_graph(kind: str, tmp_path: Path) -> None:
+    plain = trained("llama", tmp_path, kind, ss.label_smoothing(0.1), max_steps=4)
+    torch._dynamo.reset()
+    counters = torch._dynamo.utils.counters
+    counters.clear()
+    options = {"torch_compile": True, "torch_compile_backend": "aot_eager"}
+    assert trained("llama", tmp_path, kind, ss.label_smoothing(0.1), max_steps=4, **options) == pytest.approx(plain)
+    assert counters["stats"]["unique_graphs"] == 1
+    assert not counters["graph_break"]
+
+
+def test_captions_are_generated_at_evaluation(tmp_path: Path) -> None:
+    model = tiny.made("vision")
+    data = [item | {"references": [[5, 6, 7]]} for item in tiny.items("vision", 4, ragged=True)]
+    model.generation_config.update(decoder_start_token_id=0, pad_token_id=0, eos_token_id=1, max_length=6)
+    trainer = FusedSeq2Seq(
+        model=model,
+        args=tiny.arguments(tmp_path, predict_with_generate=True),
+        eval_dataset=data,
+        data_collator=WithReferences(tiny.collated(model)),
+        objective=ss.seq(rate=0.1, pool="refs", lazy=False, vocab_size=tiny.VOCABULARY),
+    )
+    assert trainer.predict(data).predictions.shape[0] == 4
+
+
+def test_outputs_asked_for_in_training_have_the_same_loss(tmp_path: Path) -> None:
+    model = tiny.made("t5").eval()
+    batch = tiny.collated(model)(tiny.items("t5", 4, ragged=True))
+    trainer = Fused(model=model, args=tiny.arguments(tmp_path), objective=ss.label_smoothing(0.3))
+    loss, outputs = trainer.compute_loss(model, dict(batch), return_outputs=True)
+    assert outputs.logits.shape == (*batch["labels"].shape, tiny.VOCABULARY)
+    torch.testing.assert_close(loss, trainer.compute_loss(model, dict(batch)))
+    objective = ss.seq(rate=0.1, lazy=False, vocab_size=tiny.VOCABULARY)
+    trainer = Fused(model=model, args=tiny.arguments(tmp_path), objective=objective)
+    with pytest.raises(ValueError, match=r"`return_outputs` must be False in training when lazy is False"):
+        trainer.compute_loss(model, dict(batch), return_outputs=True)
+
+
 def test_bf16_autocast_reaches_the_head(tmp_path: Path) -> None:
     rounded = trained("llama", tmp_path, "mixin", bf16=True, max_steps=3)
     assert rounded == pytest.approx(trained("llama", tmp_path, "mixin", max_steps=3), rel=2e-2)

@@ -60,9 +60,10 @@ class Smoothed:
         self.encodes = is_encoder_decoder(self.model)
         self.objective = objective
         self.plain = unsmoothed(objective)
+        self.single = objective.lazy or objective.sequence.only_truth
         # Set, it makes the Trainer count the items of a step and leave the division by them to us; it is called where
-        # logits are asked for, at evaluation.
-        self.compute_loss_func = TrainerLoss(self.plain, shift=not self.encodes)
+        # outputs are asked for, as at evaluation.
+        self.compute_loss_func = TrainerLoss(objective if self.single else self.plain, shift=not self.encodes)
         self._head_is_known = False
 
     def compute_loss(
@@ -74,6 +75,9 @@ class Smoothed:
     ) -> Any:
         """The loss of a batch, from the hidden states unless the outputs are asked for too."""
         if return_outputs:
+            possible = self.single or not torch.is_grad_enabled()
+            rule = "False in training when lazy is False: which outputs, those of all samples?"
+            checks.must(possible, "return_outputs", rule, True)
             ready = self._with_decoder_inputs({name: value for name, value in inputs.items() if name != EXTRA})
             return super().compute_loss(  # type: ignore[misc]
                 model, ready, return_outputs=True, num_items_in_batch=num_items_in_batch
@@ -107,7 +111,8 @@ class Smoothed:
     ) -> Any:
         """Evaluation: where only the loss is wanted, no logits either."""
         if not prediction_loss_only or "labels" not in inputs:
-            return super().prediction_step(model, inputs, prediction_loss_only, ignore_keys)  # type: ignore[misc]
+            read = {name: value for name, value in inputs.items() if name != EXTRA}
+            return super().prediction_step(model, read, prediction_loss_only, ignore_keys)  # type: ignore[misc]
         ready = self._prepare_inputs(inputs)  # type: ignore[attr-defined]
         with torch.no_grad(), self.compute_loss_context_manager():  # type: ignore[attr-defined]
             return self.compute_loss(model, ready).detach(), None, None
