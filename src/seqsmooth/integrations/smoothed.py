@@ -27,6 +27,7 @@ from seqsmooth.ops import checks
 from seqsmooth.ops.soft_target import IGNORED
 from seqsmooth.smoothing import Objective
 
+IN_PIECES = ("FSDP", "DEEPSPEED", "MEGATRON")
 EXTRA = "references"
 """The column that the objective reads and the model does not."""
 
@@ -126,9 +127,9 @@ class Smoothed:
         checks.must(not liger, "use_liger_kernel", "False, since the head is the objective's", liger)
         kind = getattr(self.args, "loss_type", "nll")  # TRL's
         checks.must(kind == "nll", "loss_type", "'nll', since the objective is the loss", repr(kind))
-        sharded = getattr(self.args, "fsdp", None) or getattr(self.args, "deepspeed", None)
-        rule = "off: the output matrix is read outside the model's forward pass, where it is in pieces"
-        checks.must(not sharded, "fsdp and deepspeed", rule, sharded)
+        spread = str(self.accelerator.distributed_type).rpartition(".")[2]
+        rule = "one that leaves the output matrix whole, as DDP (huggingface(objective) goes with the others)"
+        checks.must(not any(name in spread for name in IN_PIECES), "distributed_type", rule, spread)
 
     def _with_decoder_inputs(self, inputs: Mapping[str, Any]) -> dict[str, Any]:
         """The inputs, with what the decoder reads made from the labels where the collator has not done it."""
