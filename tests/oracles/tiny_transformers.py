@@ -76,7 +76,9 @@ def made(name: str, seed: int = 0) -> nn.Module:
     return MODELS[name]()
 
 
-def items(name: str, count: int, *, ragged: bool = False, seed: int = 1) -> list[dict[str, Tensor]]:
+def items(
+    name: str, count: int, *, ragged: bool = False, seed: int = 1, dtype: torch.dtype = torch.float32
+) -> list[dict[str, Tensor]]:
     """Random items; labels of all lengths where `ragged`, of one length and with some -100 in each where not."""
     draw = torch.Generator().manual_seed(seed)
     found = []
@@ -90,7 +92,7 @@ def items(name: str, count: int, *, ragged: bool = False, seed: int = 1) -> list
             labels[kept:] = -100
         item = {"labels": labels}
         if name == "vision":
-            item["pixel_values"] = torch.randn(3, 8, 8, generator=draw)
+            item["pixel_values"] = torch.randn(3, 8, 8, generator=draw).to(dtype)
         else:
             item["input_ids"] = ids
         found.append(item)
