@@ -32,7 +32,7 @@ from seqsmooth.version import __version__
 if TYPE_CHECKING:
     from types import ModuleType
 
-    from seqsmooth import metrics
+    from seqsmooth import integrations, metrics
 
 __all__ = [
     "Candidates",
@@ -54,6 +54,7 @@ __all__ = [
     "__version__",
     "cross_entropy",
     "forward_kl",
+    "integrations",
     "label_smoothing",
     "linear_cross_entropy",
     "metrics",
@@ -64,7 +65,7 @@ __all__ = [
     "tok_seq",
 ]
 
-_LATER = ("metrics",)  # rooms that are imported when they are asked for
+_LATER = ("integrations", "metrics")  # rooms that are imported when they are asked for
 
 
 def __getattr__(name: str) -> ModuleType:

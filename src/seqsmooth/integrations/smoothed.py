@@ -1,0 +1,242 @@
+"""`Smoothed`: a Trainer that goes from hidden states to the loss, and decodes samples on their own prefixes."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
+from typing import Any
+
+import torch
+from torch import Tensor, nn
+from torch.nn import functional as F
+
+from seqsmooth.integrations.own_prefix import Rows, causal_rows, encoder_decoder_rows, start_of
+from seqsmooth.integrations.trainer_loss import (
+    TrainerLoss,
+    at_home,
+    check_objective,
+    check_vocabulary,
+    checked_labels,
+    head_of,
+    is_encoder_decoder,
+    items,
+    shifted,
+    unsmoothed,
+)
+from seqsmooth.ops import checks
+from seqsmooth.ops.soft_target import IGNORED
+from seqsmooth.smoothing import Objective
+
+IN_PIECES = ("FSDP", "DEEPSPEED", "MEGATRON")
+EXTRA = "references"
+"""The column that the objective reads and the model does not."""
+
+
+class Smoothed:
+    """A mixin for `Trainer`, `Seq2SeqTrainer` and TRL's `SFTTrainer`: `class MyTrainer(Smoothed, Trainer): ...`.
+
+    Like `huggingface`, and besides: the logits are never all in memory, since the loss is made from the hidden states
+    chunk by chunk; objectives that are not lazy work, their samples decoded as further rows of the batch; the batch may
+    hold `references` (B, R, S), see `WithReferences`.
+
+    Args:
+        args: as for the Trainer.
+        objective: any `Objective`.
+        kwargs: as for the Trainer.
+    """
+
+    args: Any
+    accelerator: Any
+    model: Any
+    compute_loss_func: Any
+
+    def __init__(self, *args: Any, objective: Objective, **kwargs: Any) -> None:
+        check_objective(objective)
+        given = kwargs.get("compute_loss_func")
+        checks.must(given is None, "compute_loss_func", "left out, as the objective is the loss", given)
+        super().__init__(*args, **kwargs)
+        self._check_arguments()
+        check_vocabulary(objective, self.model)
+        _check_matrix(head_of(self.model))
+        self.encodes = is_encoder_decoder(self.model)
+        self.objective = objective
+        self.plain = unsmoothed(objective)
+        self.single = objective.lazy or objective.sequence.only_truth
+        # Set, it makes the Trainer count the items of a step and leave the division by them to us; it is called where
+        # outputs are asked for, as at evaluation.
+        self.compute_loss_func = TrainerLoss(objective if self.single else self.plain, shift=not self.encodes)
+        self._head_is_known = False
+
+    def compute_loss(
+        self,
+        model: nn.Module,
+        inputs: dict[str, Any],
+        return_outputs: bool = False,
+        num_items_in_batch: Tensor | int | None = None,
+    ) -> Any:
+        """The loss of a batch, from the hidden states unless the outputs are asked for too."""
+        if return_outputs:
+            possible = self.single or not torch.is_grad_enabled()
+            rule = "False in training when lazy is False: which outputs, those of all samples?"
+            checks.must(possible, "return_outputs", rule, True)
+            ready = self._with_decoder_inputs({name: value for name, value in inputs.items() if name != EXTRA})
+            return super().compute_loss(  # type: ignore[misc]
+                model, ready, return_outputs=True, num_items_in_batch=num_items_in_batch
+            )
+        labels = checked_labels(inputs.get("labels"))
+        objective = at_home(self.objective if torch.is_grad_enabled() else self.plain, labels)
+        read = self._with_decoder_inputs(inputs)
+        read = {name: value for name, value in read.items() if name not in ("labels", EXTRA)} | {"use_cache": False}
+        targets = labels if self.encodes else shifted(labels)
+        rows = self._rows(objective, read, targets, inputs.get(EXTRA))
+
+        def from_states(hidden: Tensor) -> Tensor:
+            count = items(num_items_in_batch, hidden)
+            weight, bias = self._matrix()
+            if rows is None:
+                return objective.head(hidden, weight, targets, bias, num_items=count).total
+            return objective.head(rows.states(hidden), weight, rows.candidates, bias, num_items=count).total
+
+        loss = self._inside(model, read if rows is None else rows.inputs, from_states)
+        if self.args.average_tokens_across_devices and num_items_in_batch is not None:
+            # As the Trainer does: the items are those of all processes, over which gradients will be averaged.
+            loss = loss * self.accelerator.num_processes
+        return loss
+
+    def prediction_step(
+        self,
+        model: nn.Module,
+        inputs: dict[str, Any],
+        prediction_loss_only: bool,
+        ignore_keys: list[str] | None = None,
+    ) -> Any:
+        """Evaluation: where only the loss is wanted, no logits either."""
+        if not prediction_loss_only or "labels" not in inputs:
+            read = {name: value for name, value in inputs.items() if name != EXTRA}
+            return super().prediction_step(model, read, prediction_loss_only, ignore_keys)  # type: ignore[misc]
+        ready = self._prepare_inputs(inputs)  # type: ignore[attr-defined]
+        with torch.no_grad(), self.compute_loss_context_manager():  # type: ignore[attr-defined]
+            return self.compute_loss(model, ready).detach(), None, None
+
+    def _check_arguments(self) -> None:
+        factor = self.args.label_smoothing_factor
+        checks.must(factor == 0, "label_smoothing_factor", "0, as the objective smooths (Uniform is the same)", factor)
+        gpus = self.args.n_gpu
+        checks.must(gpus <= 1, "args.n_gpu", "1 (start one process a GPU with torchrun)", gpus)
+        liger = self.args.use_liger_kernel
+        checks.must(not liger, "use_liger_kernel", "False, since the head is the objective's", liger)
+        kind = getattr(self.args, "loss_type", "nll")  # TRL's
+        checks.must(kind == "nll", "loss_type", "'nll', since the objective is the loss", repr(kind))
+        spread = str(self.accelerator.distributed_type).rpartition(".")[2]
+        rule = "one that leaves the output matrix whole, as DDP (huggingface(objective) goes with the others)"
+        checks.must(not any(name in spread for name in IN_PIECES), "distributed_type", rule, spread)
+
+    def _with_decoder_inputs(self, inputs: Mapping[str, Any]) -> dict[str, Any]:
+        """The inputs, with what the decoder reads made from the labels where the collator has not done it."""
+        if not self.encodes or inputs.get("decoder_input_ids") is not None:
+            return dict(inputs)
+        return {**inputs, "decoder_input_ids": self.model.prepare_decoder_input_ids_from_labels(inputs["labels"])}
+
+    def _rows(
+        self,
+        objective: Objective,
+        inputs: dict[str, Any],
+        targets: Tensor,  # (B, T)
+        references: Tensor | None,  # (B, R, S)
+    ) -> Rows | None:
+        """What to read for each candidate; None where plain targets tell all."""
+        single = objective.lazy or objective.sequence.only_truth
+        if single and references is None:
+            return None
+        if self.encodes:
+            return encoder_decoder_rows(objective, inputs, targets, references, start_of(self.model))
+        if single:
+            return Rows(objective.propose(targets, references=references), inputs)
+        if not self._head_is_known:  # at the first step, since this waits for the device
+            _check_one_answer(targets)
+        return causal_rows(objective, inputs, targets, references)
+
+    def _inside(
+        self,
+        model: nn.Module,
+        inputs: dict[str, Any],
+        from_states: Callable[[Tensor], Tensor],  # (B K', T, D) -> ()
+    ) -> Tensor:  # ()
+        """What `from_states` makes of what the model gives its head."""
+        with _instead_of_logits(head_of(self.model), from_states) as seen:
+            outputs = model(**inputs)
+        checks.must(len(seen) == 1, "model", "one that calls its head once", f"one that called it {len(seen)} times")
+        hidden, loss = seen[0]
+        extra = getattr(outputs, "aux_loss", None)
+        checks.must(extra is None, "outputs.aux_loss", "None (output_router_logits=False)", checks.described(extra))
+        if not self._head_is_known:
+            self._check_head(hidden, outputs.logits)
+            self._head_is_known = True
+        return loss
+
+    def _matrix(self) -> tuple[Tensor, Tensor | None]:
+        """The output matrix, and its bias: the head's own, or what Marian and Bart add afterwards."""
+        head = head_of(self.model)
+        after = getattr(self.model, "final_logits_bias", None)
+        bias = getattr(head, "bias", None)
+        return head.weight, bias if after is None else after.flatten().to(head.weight.dtype)
+
+    @torch.no_grad()
+    def _check_head(self, hidden: Tensor, logits: Tensor) -> None:
+        """Once: that matrix and bias are all there is between hidden states and logits."""
+        weight, bias = self._matrix()
+        with self.accelerator.autocast():
+            ours = F.linear(hidden[:, -1:].to(weight.dtype), weight, bias)
+        coarse = torch.finfo(min(ours.dtype, hidden.dtype, key=lambda kind: torch.finfo(kind).bits)).eps
+        theirs = logits[:, -1:].float()
+        far = float((ours.float() - theirs).abs().max())
+        near = far <= 64 * coarse * max(1.0, float(theirs.abs().max()))
+        rule = "one whose logits are its output matrix times its hidden states (take huggingface(objective) instead)"
+        checks.must(near, "model", rule, f"off by {far:.2g}")
+
+
+def _check_one_answer(
+    targets: Tensor,  # (B, T)
+) -> None:
+    there = targets != IGNORED
+    whole = (there[:, 1:] & ~there[:, :-1]).sum(1) + there[:, 0] <= 1
+    rule = "of one answer a row when lazy is False (no packing, no several turns)"
+    checks.must(bool(whole.all()), "labels", rule, "of several")
+
+
+def _check_matrix(head: Any) -> None:
+    """An adapter's head does more than multiply by its weight, which shows only once the adapter has learnt."""
+    rule = "a torch.nn.Linear in a floating-point type (no adapter on 'lm_head', no quantised weights)"
+    plain = isinstance(head, nn.Linear) and head.weight.is_floating_point()
+    checks.must(plain, "model.get_output_embeddings()", rule, checks.described(head))
+
+
+@contextmanager
+def _instead_of_logits(
+    head: Any,
+    from_states: Callable[[Tensor], Tensor],  # (B, T, D) -> ()
+) -> Iterator[list[tuple[Tensor, Tensor]]]:
+    """Inside, a head makes the loss of what it is given, kept in the list, and logits of the last position alone.
+
+    The loss is made in the model's forward pass, and its outputs depend on it: data parallelism looks there for the
+    parameters that will have gradients.
+    """
+    seen: list[tuple[Tensor, Tensor]] = []
+    own = head.__dict__.get("forward")
+    plain = head.forward
+
+    def forward(hidden: Tensor) -> Any:
+        loss = from_states(hidden)
+        seen.append((hidden.detach(), loss))
+        with torch.no_grad():
+            last = plain(hidden[:, -1:])
+        return last + 0 * loss.to(last.dtype)
+
+    head.forward = forward
+    try:
+        yield seen
+    finally:
+        if own is None:
+            del head.forward
+        else:
+            head.forward = own

@@ -1,0 +1,214 @@
+"""The mixin over as little of a Trainer as it needs, against `F.cross_entropy`: no transformers needed."""
+
+from __future__ import annotations
+
+from contextlib import nullcontext
+from dataclasses import dataclass
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+import torch
+from torch import Tensor, nn
+from torch.nn import functional as F
+
+import seqsmooth as ss
+from seqsmooth.integrations import Smoothed
+
+V, D, START = 11, 6, 0
+
+
+@dataclass
+class CausalLMOutput:
+    logits: Tensor
+    aux_loss: Any = None
+
+
+class Model(nn.Module):
+    """Reads its prefix by a running mean; an encoder-decoder adds the mean of its source."""
+
+    def __init__(self, encodes: bool, *, calls: int = 1, scale: float = 1.0, extra: Any = None) -> None:
+        super().__init__()
+        torch.manual_seed(3)
+        self.config = SimpleNamespace(is_encoder_decoder=encodes, decoder_start_token_id=START)
+        self.embedding, self.head = nn.Embedding(V, D), nn.Linear(D, V)
+        self.calls, self.scale, self.extra = calls, scale, extra
+
+    def get_output_embeddings(self) -> nn.Module:
+        return self.head
+
+    def prepare_decoder_input_ids_from_labels(self, labels: Tensor) -> Tensor:
+        return torch.cat([torch.full_like(labels[:, :1], START), labels[:, :-1].clamp_min(0)], 1)
+
+    def forward(
+        self, input_ids: Tensor, decoder_input_ids: Tensor | None = None, use_cache: bool = True
+    ) -> CausalLMOutput:
+        read = input_ids if decoder_input_ids is None else decoder_input_ids
+        steps = torch.arange(1, read.shape[1] + 1)[:, None]
+        hidden = self.embedding(read).cumsum(1) / steps
+        if decoder_input_ids is not None:
+            hidden = hidden + self.embedding(input_ids).mean(1, keepdim=True)
+        for _ in range(self.calls):
+            logits = self.head(hidden) * self.scale
+        return CausalLMOutput(logits, self.extra)
+
+
+class Stock:
+    """What the mixin expects below it."""
+
+    def __init__(self, model: Model, processes: int = 1, kind: str = "DistributedType.NO", **given: Any) -> None:
+        usual = {"label_smoothing_factor": 0.0, "n_gpu": 0, "use_liger_kernel": False}
+        self.args = SimpleNamespace(**usual | given, average_tokens_across_devices=True)
+        self.model = model
+        self.accelerator = SimpleNamespace(autocast=nullcontext, num_processes=processes, distributed_type=kind)
+        self.compute_loss_func: Any = None
+
+    def compute_loss(self, model: Model, inputs: Any, return_outputs: bool, num_items_in_batch: Any) -> Any:
+        labels = inputs.pop("labels")
+        outputs = model(**inputs)
+        return self.compute_loss_func(outputs, labels, num_items_in_batch=num_items_in_batch), outputs
+
+    def prediction_step(self, model: Model, inputs: Any, prediction_loss_only: bool, ignore_keys: Any) -> Any:
+        return "stock", sorted(inputs), None
+
+    def _prepare_inputs(self, inputs: Any) -> Any:
+        return inputs
+
+    def compute_loss_context_manager(self) -> Any:
+        return nullcontext()
+
+
+class Trainer(Smoothed, Stock):
+    pass
+
+
+INPUTS = torch.tensor([[4, 5, 6, 7, 8], [9, 8, 7, 6, 5]])
+LABELS = torch.tensor([[-100, -100, 6, 7, 8], [-100, 8, 7, -100, -100]])
+ANSWERS = torch.tensor([[6, 7, 8, -100], [8, 7, -100, -100]])
+
+
+def smoothed(logits: Tensor, labels: Tensor, epsilon: float, items: int) -> Tensor:
+    return F.cross_entropy(logits.flatten(0, 1), labels.flatten(), label_smoothing=epsilon, reduction="sum") / items
+
+
+@pytest.mark.parametrize("processes", [1, 3])
+def test_a_causal_model_predicts_the_next_label(processes: int) -> None:
+    model = Model(encodes=False)
+    trainer = Trainer(model, processes, objective=ss.label_smoothing(0.2))
+    batch = {"input_ids": INPUTS, "labels": LABELS}
+    loss = trainer.compute_loss(model, batch, num_items_in_batch=torch.tensor(9))
+    wanted = processes * smoothed(model(INPUTS).logits[:, :-1], LABELS[:, 1:], 0.2, 9)
+    torch.testing.assert_close(loss, wanted)
+    for weight in model.parameters():
+        ours, theirs = (torch.autograd.grad(value, weight, retain_graph=True)[0] for value in (loss, wanted))
+        torch.testing.assert_close(ours, theirs)
+    assert sorted(batch) == ["input_ids", "labels"]  # as they were
+
+
+def test_an_encoder_decoder_is_given_what_to_read() -> None:
+    model = Model(encodes=True)
+    trainer = Trainer(model, objective=ss.label_smoothing(0.2))
+    loss = trainer.compute_loss(model, {"input_ids": INPUTS, "labels": ANSWERS}, num_items_in_batch=5)
+    read = torch.tensor([[START, 6, 7, 8], [START, 8, 7, 0]])
+    torch.testing.assert_close(loss, smoothed(model(INPUTS, read).logits, ANSWERS, 0.2, 5))
+
+
+def test_evaluation_is_plain_and_leaves_the_rest_to_the_trainer() -> None:
+    model = Model(encodes=True)
+    trainer = Trainer(model, objective=ss.label_smoothing(0.2))
+    batch = {"input_ids": INPUTS, "labels": ANSWERS, "references": ANSWERS[:, None]}
+    loss, logits, labels = trainer.prediction_step(model, batch, prediction_loss_only=True)
+    read = torch.tensor([[START, 6, 7, 8], [START, 8, 7, 0]])
+    torch.testing.assert_close(loss, smoothed(model(INPUTS, read).logits, ANSWERS, 0.0, 5).detach())
+    assert logits is labels is None
+    assert trainer.prediction_step(model, batch, prediction_loss_only=False)[1] == ["input_ids", "labels"]
+
+
+@pytest.mark.parametrize("encodes", [False, True])
+def test_samples_are_read_and_weighed(encodes: bool) -> None:
+    """Half of the loss on the truth, half on two samples; each row decoded here on its own."""
+    model = Model(encodes)
+    sequence = ss.Hamming(rate=0.6, alpha=0.5, samples=2, integrate=False)
+    trainer = Trainer(model, objective=ss.Objective(sequence, lazy=False, vocab_size=V))
+    batch = {"input_ids": INPUTS, "labels": ANSWERS if encodes else LABELS}
+    answers = ANSWERS if encodes else F.pad(ANSWERS, (0, 1), value=-100)
+    torch.manual_seed(5)
+    loss = trainer.compute_loss(model, batch, num_items_in_batch=5)
+    torch.manual_seed(5)
+    drawn = trainer.objective.propose(answers).sequences
+    wanted = torch.zeros(())
+    for item, length in enumerate([3, 2]):
+        for place, share in enumerate([0.5, 0.25, 0.25]):
+            words = drawn[item, place, :length]
+            prompt = INPUTS[item] if encodes else INPUTS[item][: [2, 1][item]]
+            if encodes:
+                read = torch.cat([torch.tensor([START]), words[:-1]])
+                logits = model(prompt[None], read[None]).logits[0]
+            else:
+                logits = model(torch.cat([prompt, words])[None]).logits[0, len(prompt) - 1 : -1]
+            wanted = wanted + share * F.cross_entropy(logits, words, reduction="sum") / 5
+    torch.testing.assert_close(loss, wanted)
+    assert (drawn[:, 1:] != drawn[:, :1]).any()
+
+
+def test_references_reach_the_pool() -> None:
+    model = Model(encodes=False)
+    trainer = Trainer(model, objective=ss.seq(rate=1.0, pool="refs", vocab_size=V))
+    references = torch.tensor([[[6, 7, 8], [1, -100, -100]], [[8, 7, -100], [2, -100, -100]]])
+    loss = trainer.compute_loss(model, {"input_ids": INPUTS, "labels": LABELS, "references": references})
+    scores = model(INPUTS).logits.log_softmax(-1)
+    wanted = torch.zeros(())
+    for item, first, pool in ((0, 2, [1, 6, 7, 8]), (1, 1, [2, 7, 8])):
+        answer = LABELS[item][LABELS[item] != -100].tolist()
+        for place, word in enumerate(answer):
+            others = [other for other in pool if other != word]
+            wanted = wanted - scores[item, first - 1 + place, others].mean() / 5
+    torch.testing.assert_close(loss, wanted)
+
+
+@pytest.mark.parametrize(
+    ("options", "sentence"),
+    [
+        (
+            {"label_smoothing_factor": 0.1},
+            r"`label_smoothing_factor` must be 0, as the objective smooths .*0\.1 instea",
+        ),
+        ({"n_gpu": 2}, r"`args\.n_gpu` must be 1 \(start one process a GPU with torchrun\), but is 2 instead\."),
+        ({"use_liger_kernel": True}, r"`use_liger_kernel` must be False, since the head is the objective's, but is T"),
+        ({"loss_type": "dft"}, r"`loss_type` must be 'nll', since the objective is the loss, but is 'dft' instead\."),
+        (
+            {"kind": "DistributedType.FSDP"},
+            r"`distributed_type` must be one that leaves the output matrix whole, as DD",
+        ),
+        ({"compute_loss_func": len}, r"`compute_loss_func` must be left out, as the objective is the loss, but is"),
+    ],
+)
+def test_what_would_be_ignored_is_refused(options: dict[str, Any], sentence: str) -> None:
+    with pytest.raises(ValueError, match=sentence):
+        Trainer(Model(encodes=False), **options, objective=ss.mle())
+
+
+@pytest.mark.parametrize(
+    ("options", "sentence"),
+    [
+        ({"scale": 1.5}, r"`model` must be one whose logits are its output matrix times its hidden states"),
+        ({"calls": 2}, r"`model` must be one that calls its head once, but is one that called it 2 times instead\."),
+        (
+            {"extra": torch.ones(())},
+            r"`outputs\.aux_loss` must be None \(output_router_logits=False\), but is a Tensor",
+        ),
+    ],
+)
+def test_models_with_more_than_a_head_are_refused(options: dict[str, Any], sentence: str) -> None:
+    model = Model(encodes=False, **options)
+    trainer = Trainer(model, objective=ss.mle())
+    with pytest.raises(ValueError, match=sentence):
+        trainer.compute_loss(model, {"input_ids": INPUTS, "labels": LABELS})
+    assert "forward" not in model.head.__dict__
+
+
+def test_a_head_that_is_no_plain_matrix_is_refused() -> None:
+    model = Model(encodes=False)
+    model.head = nn.Embedding(V, D)  # as an adapter's would be: a weight, and something else done with it
+    with pytest.raises(ValueError, match=r"`model\.get_output_embeddings\(\)` must be a torch\.nn\.Linear in a floati"):
+        Trainer(model, objective=ss.mle())

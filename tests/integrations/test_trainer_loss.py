@@ -1,0 +1,166 @@
+"""The function that a Trainer calls, against `F.cross_entropy`: no transformers needed."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+import torch
+from hypothesis import given
+from hypothesis import strategies as st
+from torch import Tensor, nn
+from torch.nn import functional as F
+
+import seqsmooth as ss
+from seqsmooth.integrations import WithReferences, huggingface
+
+V = 11
+
+
+@dataclass
+class CausalLMOutput:
+    logits: Any
+    aux_loss: Any = None
+
+
+@dataclass
+class Seq2SeqLMOutput:
+    logits: Any
+    encoder_last_hidden_state: Any = None
+
+
+@dataclass
+class Unheard:
+    logits: Any
+
+
+class Tiny(nn.Module):
+    """As much of a model as the adapter looks at."""
+
+    def __init__(self, encodes: bool, size: int = V) -> None:
+        super().__init__()
+        self.config = SimpleNamespace(is_encoder_decoder=encodes)
+        self.head = nn.Linear(4, size)
+
+    def get_output_embeddings(self) -> nn.Module:
+        return self.head
+
+    def forward(self, **inputs: Tensor) -> Seq2SeqLMOutput:
+        return Seq2SeqLMOutput(torch.zeros(1, 3, V))
+
+
+def batch(rows: int, steps: int, seed: int) -> tuple[Tensor, Tensor]:
+    draw = torch.Generator().manual_seed(seed)
+    labels = torch.randint(V, (rows, steps), generator=draw)
+    labels = labels.masked_fill(torch.rand(rows, steps, generator=draw) < 0.3, -100)
+    labels[0, -1] = 1  # or else there may be none
+    return torch.randn(rows, steps, V, generator=draw, dtype=torch.float64).requires_grad_(), labels
+
+
+def expected(logits: Tensor, labels: Tensor, *, shift: bool, smoothing: float, items: float | None) -> Tensor:
+    """Plainly: cut logits and labels, flatten, let torch do it."""
+    if shift:
+        logits, labels = logits[:, :-1], labels[:, 1:]
+    options = {"label_smoothing": smoothing, "ignore_index": -100}
+    if items is None:
+        return F.cross_entropy(logits.flatten(0, 1), labels.flatten(), **options)
+    return F.cross_entropy(logits.flatten(0, 1), labels.flatten(), **options, reduction="sum") / items
+
+
+@given(st.integers(1, 4), st.integers(2, 6), st.integers(0, 999), st.booleans(), st.sampled_from([None, 5, 17]))
+def test_equals_torch_with_and_without_shift(rows: int, steps: int, seed: int, shift: bool, items: int | None) -> None:
+    logits, labels = batch(rows, steps, seed)
+    outputs = CausalLMOutput(logits) if shift else Seq2SeqLMOutput(logits)
+    number = None if items is None else torch.tensor(items)
+    loss = huggingface(ss.label_smoothing(0.2))(outputs, labels, num_items_in_batch=number)
+    wanted = expected(logits, labels, shift=shift, smoothing=0.2, items=items)
+    torch.testing.assert_close(loss, wanted)
+    gradient, wanted_gradient = (torch.autograd.grad(value, logits)[0] for value in (loss, wanted))
+    torch.testing.assert_close(gradient, wanted_gradient)
+
+
+def test_without_gradients_it_is_the_plain_likelihood() -> None:
+    logits, labels = batch(3, 5, 0)
+    with torch.no_grad():
+        loss = huggingface(ss.label_smoothing(0.2))(CausalLMOutput(logits), labels, num_items_in_batch=None)
+    torch.testing.assert_close(loss, expected(logits, labels, shift=True, smoothing=0.0, items=None))
+
+
+def test_micro_batches_add_up_to_the_batch() -> None:
+    logits, labels = batch(6, 5, 3)
+    compute_loss = huggingface(ss.tok(torch.randn(V, 4), 0.3, 0.4))
+    count = labels.ne(-100).sum()
+    whole = compute_loss(Seq2SeqLMOutput(logits), labels, num_items_in_batch=count)
+    cuts = (slice(0, 1), slice(1, 3), slice(3, 6))
+    parts = [compute_loss(Seq2SeqLMOutput(logits[cut]), labels[cut], num_items_in_batch=count) for cut in cuts]
+    torch.testing.assert_close(sum(parts), whole)
+
+
+def test_the_number_of_items_may_be_repeated_and_the_loss_scaled_in_place() -> None:
+    logits, labels = batch(2, 4, 5)
+    compute_loss = huggingface(ss.mle())
+    loss = compute_loss(Seq2SeqLMOutput(logits), labels, num_items_in_batch=torch.tensor([[7], [7]]))
+    loss *= 2
+    torch.testing.assert_close(loss, 2 * expected(logits, labels, shift=False, smoothing=0.0, items=7))
+    loss.backward()
+
+
+def test_an_explicit_shift_is_obeyed() -> None:
+    logits, labels = batch(2, 4, 6)
+    loss = huggingface(ss.mle(), shift=True)(Unheard(logits), labels)
+    torch.testing.assert_close(loss, expected(logits, labels, shift=True, smoothing=0.0, items=None))
+    loss = huggingface(ss.mle(), Tiny(encodes=False))(Unheard(logits), labels)
+    torch.testing.assert_close(loss, expected(logits, labels, shift=True, smoothing=0.0, items=None))
+
+
+LOGITS, LABELS = torch.zeros(1, 3, V), torch.ones(1, 3, dtype=torch.long)
+TRAPS = [
+    (CausalLMOutput(LOGITS), None, r"`labels` must be in the batch \(is the column named so, .* is None instead\."),
+    (CausalLMOutput(None), LABELS, r"`outputs\.logits` must be the scores of all positions \(leave use_liger_kernel "),
+    ((LOGITS,), LABELS, r"`outputs` must be a model output with logits \(return_dict=True\), but is a tuple instead\."),
+    (CausalLMOutput(LOGITS, torch.tensor(1.0)), LABELS, r"`outputs\.aux_loss` must be None, since the Trainer would"),
+    (
+        CausalLMOutput(torch.zeros(1, 5, V)),
+        LABELS,
+        r"\(1, 3\) \(prompt tuning adds some\), but is \(1, 5, 11\)",
+    ),
+    (Seq2SeqLMOutput(torch.zeros(1, 5, V)), LABELS, r"\(are decoder_input_ids missing\? DataCollatorForSeq2Seq\("),
+    (Unheard(LOGITS), LABELS, r"`shift` must be given for outputs of this kind, Unheard \(True for causal models\)"),
+]
+
+
+@pytest.mark.parametrize(("outputs", "labels", "sentence"), TRAPS)
+def test_each_trap_has_its_sentence(outputs: Any, labels: Tensor | None, sentence: str) -> None:
+    with pytest.raises(ValueError, match=sentence):
+        huggingface(ss.mle())(outputs, labels, num_items_in_batch=None)
+
+
+def test_objectives_that_cannot_work_are_refused_at_once() -> None:
+    with pytest.raises(ValueError, match=r"`objective\.lazy` must be True for compute_loss_func, which sees no other "):
+        huggingface(ss.seq(0.3, lazy=False, vocab_size=V))
+    with pytest.raises(ValueError, match=r"`objective\.ignore_index` must be -100, as everywhere in transformers, but"):
+        huggingface(ss.mle(ignore_index=-1))
+    teacher = ss.Teacher(torch.arange(2).expand(1, 3, 2), torch.full((1, 3, 2), -1.0))
+    with pytest.raises(ValueError, match=r"`objective\.token` must be a law for all batches, but is a Teacher instead"):
+        huggingface(ss.Objective(token=teacher))
+    with pytest.raises(ValueError, match=r"`objective` must be an Objective, but is a function instead\."):
+        huggingface(ss.mle)  # type: ignore[arg-type]
+    with pytest.raises(ValueError, match=r"must be that of the model's output matrix, 12, but is 11 instead\."):
+        huggingface(ss.mle(vocab_size=V), Tiny(encodes=False, size=12))
+    with pytest.raises(ValueError, match=r"get_output_embeddings\(\)` must be a layer with a weight .* None instead"):
+        huggingface(ss.mle(), nn.Linear(2, 2))
+
+
+def test_a_decoder_without_inputs_is_noticed_before_it_reads_the_source() -> None:
+    model = Tiny(encodes=True)
+    huggingface(ss.mle(), model)
+    model(input_ids=LABELS, decoder_input_ids=LABELS)
+    with pytest.raises(ValueError, match=r"`decoder_input_ids` must be in the batch, since the Trainer takes the labe"):
+        model(input_ids=LABELS)
+
+
+def test_references_that_were_dropped_are_missed() -> None:
+    with pytest.raises(ValueError, match=r"`references` must be in every item, as 'captions' \(set remove_unused_col"):
+        WithReferences(lambda features: {}, "captions")([{"labels": LABELS}])
