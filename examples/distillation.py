@@ -1,5 +1,7 @@
 """Top-k distillation: a student learns from the four best tokens of a teacher, stored as a server returns them.
 
+python examples/distillation.py
+
 The teacher here is a small model made on the spot; with vLLM, `prompt_logprobs=4` gives the same lists.
 """
 

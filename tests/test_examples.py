@@ -17,7 +17,15 @@ def named(path: Path) -> str:
 
 
 def test_they_are_there() -> None:
-    wanted = {"hf_causal", "hf_seq2seq", "hf_vision", "plain_loop", "tok_seq_in_twelve_lines", "trl_sft"}
+    wanted = {
+        "distillation",
+        "hf_causal",
+        "hf_seq2seq",
+        "hf_vision",
+        "plain_loop",
+        "tok_seq_in_twelve_lines",
+        "trl_sft",
+    }
     assert wanted <= {path.stem for path in EXAMPLES}
 
 
