@@ -83,7 +83,8 @@ def pretend() -> None:
         return Compiled(), *create_binder(self)[1:]
 
     JITFunction.create_binder = bound
-    for module in ("autograd", "philox", "pools", "soft_cross_entropy", "targets"):  # after that, and before they would be interpreted
+    # After that, and before they would be interpreted.
+    for module in ("autograd", "philox", "pools", "soft_cross_entropy", "targets"):
         importlib.import_module(f"seqsmooth.ops.kernels.{module}")
     checks.visible = lambda value: False  # as on a GPU
     os.environ |= {"TRITON_INTERPRET": "1", "SEQSMOOTH_KERNELS": "triton"}

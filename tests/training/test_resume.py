@@ -29,6 +29,8 @@ def same(one: Path, other: Path) -> None:
         ours, theirs = weights(one, which), weights(other, which)
         assert ours.keys() == theirs.keys()
         assert all(torch.equal(ours[name], theirs[name]) for name in ours)
+        files = [folder / "checkpoints" / f"{which}.safetensors" for folder in (one, other)]
+        assert files[0].read_bytes() == files[1].read_bytes()
     logs = [[{**row, "tokens_per_second": None} for row in Run.open(folder).log] for folder in (one, other)]
     assert logs[0] == logs[1]
     for key in ("best", "steps", "epochs", "finished"):

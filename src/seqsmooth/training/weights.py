@@ -24,7 +24,8 @@ def save_weights(path: Path, model: nn.Module, **facts: object) -> None:
         if value.data_ptr() not in seen or value.numel() == 0:
             seen.add(value.data_ptr())
             held[name] = value.detach().cpu().contiguous()
-    told = {"kind": KIND, **{name: json.dumps(value) for name, value in facts.items()}}
+    # One entry, for safetensors writes several in any order, and the same weights should be the same file.
+    told = {"seqsmooth": json.dumps({"kind": KIND, **facts})}
     with written_whole(path) as file:
         file.write(save(held, told))
 
@@ -42,13 +43,13 @@ def load_weights(path: Path, model: nn.Module, **facts: object) -> None:
     checks.must(path.is_file(), "weights", "a file that is there", str(path))
     try:
         with safe_open(path, framework="pt") as file:
-            told = file.metadata() or {}
+            told = json.loads((file.metadata() or {}).get("seqsmooth", "{}"))
             held = {name: file.get_tensor(name) for name in file.keys()}  # noqa: SIM118
-    except (SafetensorError, OSError) as error:
+    except (SafetensorError, OSError, ValueError) as error:
         raise ValueError(f"`{path}` must be a safetensors file, but is damaged or something else instead.") from error
     checks.must(told.get("kind") == KIND, "weights", "a file of a run of `seqsmooth train`", str(path))
     for name, wanted in facts.items():
-        said = json.loads(told.get(name, "null"))
+        said = told.get(name)
         checks.must(said == wanted, f"weights.{name}", f"{wanted}, as here", f"{said} in {path}")
     own = model.state_dict()
     for name, value in held.items():
