@@ -6,6 +6,7 @@ import importlib
 import os
 import zipfile
 import zlib
+from abc import ABC, abstractmethod
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -57,7 +58,7 @@ def read_features(
     raise ValueError(f"`features` must be {_FORMS}, but is {path} instead.")
 
 
-class _Listed:
+class _Listed(ABC):
     """What a file an image and HDF5 have in common: shapes that are known before the values are read."""
 
     ids: Sequence[Id]
@@ -92,8 +93,9 @@ class _Listed:
             some = [self._value(int(row)) for row in rows[begin : begin + step]]
             yield np.concatenate(some) if self.varying else np.stack(some)
 
+    @abstractmethod
     def _value(self, row: int) -> NDArray[Any]:
-        raise NotImplementedError
+        """The value of one row."""
 
     def _check_shapes(self, path: Path) -> None:
         shapes = set(self.shapes)

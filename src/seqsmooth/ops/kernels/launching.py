@@ -11,7 +11,7 @@ from typing import Any
 
 from torch import Tensor
 
-_compiled: dict[tuple[object, ...], Any] = {}
+_compiled: dict[tuple[object, ...], tuple[Any, Any]] = {}
 
 
 def launch(
@@ -32,11 +32,11 @@ def launch(
     key = (id(kernel), given[0].get_device(), last, *options.values(), *map(_looks, given))
     known = _compiled.get(key)
     if known is not None:
-        known[(*grid, 1, 1)[:3]](*given, *last)
+        known[0][(*grid, 1, 1)[:3]](*given, *last)
         return
     made = kernel[grid](*given, **constants, **options)
     if made is not None:  # as in the interpreter
-        _compiled[key] = made
+        _compiled[key] = made, kernel  # which lives as long, so that no other has its id
 
 
 def _looks(value: object) -> object:
