@@ -117,7 +117,7 @@ def _facts(rows: Sequence[Row], wish: Wish) -> dict[str, str]:
     seeds = sorted({seed for row in rows for seed in row.seeds})
     known = {
         "runs": str(sum(len(row.runs) for row in rows)),
-        "seeds": ", ".join(map(str, seeds)),
+        "seed" if len(seeds) == 1 else "seeds": ", ".join(map(str, seeds)),
         f"{wish.split} items": f"{items:,}",
         "parameters": f"{int(manifest['parameters']):,}" if manifest.get("parameters") else "",
         "corpus": str(manifest["data"]["fingerprint"])[:12],
