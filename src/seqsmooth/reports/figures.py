@@ -63,6 +63,15 @@ def draw_charts(rows: Sequence[Row], seen: Mapping[str, Sequence[Behaviour]], ta
             unit=(0.0, 1.0),
             note="Next word of the references: below the diagonal a model is too sure, above it not sure enough.",
         ),
+        Chart(
+            "corrupted",
+            "NLL after a corrupted prefix",
+            "share of the prefix's words replaced",
+            "nats a token more",
+            [_observed(n, row, seen[row.label], _cost) for n, row in enumerate(rows)],
+            zero=True,
+            note="What random words in the prefix cost: NLL of the references' tokens, less that after true prefixes.",
+        ),
     ]
     return [chart for chart in charts if any(line.points for line in chart.series if line.number is not None)]
 
@@ -121,6 +130,10 @@ def _reliability(one: Behaviour) -> list[Point]:
     least = 0.001 * sum(held.tokens for held in one.calibration)
     bins = [held for held in one.calibration if held.tokens > least]
     return [(held.confidence / held.tokens, held.right / held.tokens) for held in bins]
+
+
+def _cost(one: Behaviour) -> list[Point]:
+    return [(held.share, held.nll - one.nll) for held in one.corrupted]
 
 
 def _observed(number: int, row: Row, seen: Sequence[Behaviour], points: Callable[[Behaviour], list[Point]]) -> Series:
