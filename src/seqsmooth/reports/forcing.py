@@ -84,7 +84,7 @@ def force(
         place = row * len(shares) * width + column  # of the first share; the next is `width` further on
         places = place + width * np.arange(len(shares))[:, None]  # (S, N)
         portions = (
-            _sent(torch.from_numpy(values), device).split(max(1, PORTION // len(shares)), -1)
+            torch.split(_sent(torch.from_numpy(values), device), max(1, PORTION // len(shares)), -1)
             for values in (places, targets[row, column])
         )
         for chosen, words in zip(*portions, strict=True):
@@ -107,7 +107,7 @@ def _tell(
     total = logits.logsumexp(-1)
     nll = total - logits.gather(1, several[:, None]).squeeze(1)
     right = guess == several
-    of_shares += torch.stack([nll.double(), right.double()]).unflatten(-1, (-1, len(words))).sum(-1)
+    of_shares += torch.stack([nll.double(), right.double()]).reshape(2, -1, len(words)).sum(-1)
     sure = (top - total)[: len(words)].exp()
     place = (sure * BINS).long().clamp_max(BINS - 1)
     told = torch.stack([torch.ones_like(sure), sure, right[: len(words)].float()], 1)

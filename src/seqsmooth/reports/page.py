@@ -124,8 +124,8 @@ def _differences(section: Section) -> str:
 
 
 def _behaviour(section: Section) -> str:
-    head = ("", "NLL", "calibration error", "rare-word recall", "different words", "mean length")
-    head += ("corrupted prefix", "train time")
+    head = ["", "NLL", "calibration error", "rare-word recall", "different words", "mean length"]
+    head += ["corrupted prefix", "train time"]
     lines = ["<tr>" + "".join(f"<th>{name}</th>" for name in head) + "</tr>"]
     for number, row in enumerate(section.rows):
         seen = section.seen[row.label]
