@@ -9,7 +9,7 @@ mean over n seeds and N items is
 
     var(a)/n + var(b)/N + var(e)/(n N)  =  (spread over seeds)/n  +  (bootstrap over items)  -  (what both saw).
 
-All three come from one matrix, the corpus scores of each seed on each resampled corpus, so that it holds for scores that
+All three come from one matrix, the corpus scores of each seed on each resampled corpus: it holds for scores that
 are no means, such as BLEU. Few seeds know their spread badly, so the interval takes Student's t with the degrees of
 freedom of Welch (1947) and Satterthwaite (1946). A plain hierarchical bootstrap (draw seeds, then items) does neither:
 in simulations with three seeds its 95 % intervals hold the truth in 82 to 99 % of the cases, these in 95 to 97 %.
