@@ -75,7 +75,7 @@ class Behaviour:
 
 
 def behaviour(run: Run, split: str, device: str = "cpu", *, data: Path | None = None) -> Behaviour:
-    """Observe a run, or remember it: what is in the folder of the run counts if weights and hypotheses are the same.
+    """Observe a run, or remember it: what is in its folder counts while hypotheses and weights are the same.
 
     Args:
         run: trained and decoded.
@@ -83,19 +83,42 @@ def behaviour(run: Run, split: str, device: str = "cpu", *, data: Path | None = 
         device: where the model reads the references.
         data: where the corpus is now; where it was by default.
     """
-    of = {"kind": KIND, "weights": _checksum(run.weights()), "decoded": _checksum(run.decoded(split))}
-    kept = run.folder / "behaviour" / f"{split}.json"
-    known = _remembered(kept, of)
+    known = remembered(run, split)
     if known is not None:
         return known
     model, corpus = load_model(run.folder, device=device, data=data)
     hypotheses = {name: found[0].tokens if found else () for name, found in run.hypotheses(split)}
     written = [corpus.vocabulary.sentence(hypotheses[name]) for name in corpus.ids(split)]
     made = observe(model, corpus, split, written, torch.device(device))
+    kept = _kept(run, split)
     kept.parent.mkdir(exist_ok=True)
+    of = {"kind": KIND, "weights": _checksum(run.weights()), "decoded": _checksum(run.decoded(split))}
     with text_written_whole(kept) as file:
         file.write(json.dumps(of | {"behaviour": asdict(made)}) + "\n")
     return made
+
+
+def remembered(run: Run, split: str) -> Behaviour | None:
+    """What was observed of these hypotheses, and of the weights where they are still there; None where nothing was."""
+    try:
+        held = json.loads(_kept(run, split).read_text(encoding="utf-8"))
+        known = held["kind"] == KIND and held["decoded"] == _checksum(run.decoded(split))
+        weights = run.weights()
+        if not known or (weights.is_file() and held["weights"] != _checksum(weights)):
+            return None
+        return read_behaviour(held["behaviour"])
+    except (OSError, ValueError, KeyError, TypeError):  # it is only remembered: what is damaged is made again
+        return None
+
+
+def read_behaviour(told: Mapping[str, Any]) -> Behaviour:
+    """From what `dataclasses.asdict` made of it, and JSON of that."""
+    parts: dict[str, Any] = {name: tuple(told[name]) for name in ("lengths", "reference_lengths")}
+    parts["recall"] = tuple(Recall(**part) for part in told["recall"])
+    parts["rare"] = Recall(**told["rare"])
+    parts["calibration"] = tuple(Bin(**part) for part in told["calibration"])
+    parts["corrupted"] = tuple(Corrupted(**part) for part in told["corrupted"])
+    return Behaviour(**{**told, **parts})
 
 
 def observe(
@@ -156,17 +179,5 @@ def _checksum(path: Path) -> str:
         return hashlib.file_digest(file, "sha256").hexdigest()[:16]
 
 
-def _remembered(path: Path, of: dict[str, str]) -> Behaviour | None:
-    try:
-        held = json.loads(path.read_text(encoding="utf-8"))
-        if any(held[name] != value for name, value in of.items()):
-            return None
-        told = held["behaviour"]
-        told |= {name: tuple(told[name]) for name in ("lengths", "reference_lengths")}
-        told["recall"] = tuple(Recall(**part) for part in told["recall"])
-        told["rare"] = Recall(**told["rare"])
-        told["calibration"] = tuple(Bin(**part) for part in told["calibration"])
-        told["corrupted"] = tuple(Corrupted(**part) for part in told["corrupted"])
-        return Behaviour(**told)
-    except (OSError, ValueError, KeyError, TypeError):  # it is only remembered: what is damaged is made again
-        return None
+def _kept(run: Run, split: str) -> Path:
+    return run.folder / "behaviour" / f"{split}.json"
