@@ -4,14 +4,25 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from statistics import mean
-from typing import Any
+from typing import Any, Protocol
 
 from seqsmooth.reports.behaviour import Behaviour
 from seqsmooth.reports.charts import Chart, Series
-from seqsmooth.reports.rows import Row
 from seqsmooth.reports.table import NAMES
 
 Point = tuple[float, float]
+
+
+class Row(Protocol):
+    """What a chart needs of a row: its label, and the logs of its runs."""
+
+    @property
+    def label(self) -> str:
+        """Names the row."""
+
+    @property
+    def logs(self) -> Sequence[Sequence[Mapping[str, Any]]]:
+        """A log for each run."""
 
 
 def draw_charts(rows: Sequence[Row], seen: Mapping[str, Sequence[Behaviour]], task: str) -> list[Chart]:
@@ -79,7 +90,7 @@ def draw_charts(rows: Sequence[Row], seen: Mapping[str, Sequence[Behaviour]], ta
 def _logged(rows: Sequence[Row], split: str, name: str, by: str = "epoch") -> list[Series]:
     lines = []
     for number, row in enumerate(rows):
-        runs = [_column(run.log, split, name, by) for run in row.runs]
+        runs = [_column(log, split, name, by) for log in row.logs]
         shared = sorted(set.intersection(*(set(held) for held in runs)))
         lines.append(_meaned(row.label, number, [[(place, held[place]) for place in shared] for held in runs]))
     return lines
