@@ -36,8 +36,10 @@ format: $(VENV)/.dev ## let ruff rewrite what it can
 	@$(BIN)/ruff check --fix .
 	@$(BIN)/ruff format .
 
-results: $(VENV)/.core ## put the committed benchmark results into docs/benchmarks.md
+results: $(VENV)/.toolkit ## make docs/results.md and the tables of docs/benchmarks.md from what is committed
 	@$(BIN)/python -m seqsmooth bench page docs/benchmarks.md $(wildcard benchmarks/results/*.json)
+	@rm -f docs/results/*.svg
+	@$(BIN)/python -m seqsmooth results results --out docs/results.md
 
 clean: ## remove the virtual environment and all caches
 	rm -rf $(VENV) .mypy_cache .ruff_cache .pytest_cache .import_linter_cache .hypothesis .coverage build dist

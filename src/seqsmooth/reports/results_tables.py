@@ -47,8 +47,8 @@ def _columns(group: Group, metric: str, paper: Mapping[str, float], *, whole: bo
         (f"{name}, paper", lambda label, line: _number(paper.get(label))),
         (f"{name}, ours", lambda label, line: NOT_RUN if line is None else _spread(line.values(metric))),
         ("seeds", lambda label, line: "" if line is None else str(len(line.records))),
-        (f"paper - its {BASELINE}", gained),
-        (f"ours - {BASELINE}", lambda label, line: _difference(made.get(label))[0]),
+        (f"{name}, paper - its {BASELINE}", gained),
+        (f"{name}, ours - {BASELINE}", lambda label, line: _difference(made.get(label))[0]),
         ("95 %, items", lambda label, line: _difference(made.get(label))[1]),
         ("95 %, items and trainings", lambda label, line: _difference(made.get(label))[2]),
     ]
