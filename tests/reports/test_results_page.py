@@ -92,6 +92,14 @@ def _around(*several: np.ndarray) -> list[np.ndarray]:
     return [one - one.mean(1, keepdims=True) for one in several]
 
 
+def test_what_items_alone_say_is_not_bold() -> None:
+    made = several("MLE", 0.0) + several("Tok, GloVe", 9.0, seeds=1) + several("Seq, Hamming, V", 9.0, seeds=3)
+    told = text(make_page(Results(tuple(made))))
+    place = row(told, "loss").index("CIDEr, ours - MLE")
+    assert re.fullmatch(r"\*\+\d+\.\d\d\*", row(told, "Tok, GloVe")[place])
+    assert re.fullmatch(r"\*\*\+\d+\.\d\d\*\*", row(told, "Seq, Hamming, V")[place])
+
+
 def test_behaviour_examples_commands_and_time_are_there(results: Results) -> None:
     page = make_page(results)
     told = text(page)

@@ -36,7 +36,8 @@ def options(parser: argparse.ArgumentParser) -> None:
 def start(given: argparse.Namespace) -> int:
     """Write the records, all or none of those that cannot be made."""
     from seqsmooth.ops import checks
-    from seqsmooth.reports.record import Record, record_hypotheses, record_run
+    from seqsmooth.reports.record import Record
+    from seqsmooth.reports.recording import record_hypotheses, record_run
 
     out: Path = given.out
     checks.must(not out.exists() or out.is_dir(), "out", "a folder", f"the file {out}")

@@ -31,8 +31,8 @@ paired bootstrap over the test items, {RESAMPLES:,} resamples of seed {SEED}, wi
 **Items and trainings**: what other seeds would give, too, where both sides have three seeds or more. The variance of
 the difference is that over seeds, plus that over items, less what both of them saw, and the interval takes Student's t
 with Welch's degrees of freedom; `seqsmooth.metrics.trainings` has the formula, and its test simulates how often such
-intervals hold the truth. A difference is bold where its interval over items and trainings excludes 0, or the one over
-items where there is no other."""
+intervals hold the truth. A difference is **bold** where its interval over items and trainings excludes 0, and *italic*
+where there is only the one over items and that excludes 0: another seed may say otherwise."""
 BEHAVIOUR = """\
 NLL: nats a token of the test references, unsmoothed whatever the loss. Calibration error: the mean distance between the
 probability of the most likely next word and how often it is right. Rare words: the least frequent ones, which together

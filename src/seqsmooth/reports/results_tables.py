@@ -172,13 +172,13 @@ def _paper(chapter: Chapter, metric: str) -> dict[str, float]:
 
 
 def _difference(made: Difference | None) -> list[str]:
-    """The difference, in bold where the widest interval that there is excludes 0, and both intervals."""
+    """The difference and both intervals; bold where other trainings would agree, italic where items alone say so."""
     if made is None:
         return ["", "", ""]
     low, high = made.trainings or made.items
-    value = _signed(made.value)
+    mark = "" if low <= 0 <= high else "*" if made.trainings is None else "**"
     intervals = [f"[{_signed(ends[0])}, {_signed(ends[1])}]" if ends else "" for ends in (made.items, made.trainings)]
-    return [f"**{value}**" if low > 0 or high < 0 else value, *intervals]
+    return [f"{mark}{_signed(made.value)}{mark}", *intervals]
 
 
 def _spread(values: Sequence[float], form: str = ".2f") -> str:
