@@ -2,6 +2,7 @@ from __future__ import annotations
 
 import json
 import re
+from dataclasses import replace
 from pathlib import Path
 from statistics import mean, stdev
 from typing import Any
@@ -16,7 +17,7 @@ from seqsmooth.reports.chapters import CHAPTERS
 from seqsmooth.reports.paper import paper_tables
 from seqsmooth.reports.record import Record
 from seqsmooth.reports.results import Results, differences, read_results
-from seqsmooth.reports.results_page import make_page, text
+from seqsmooth.reports.results_page import busy, make_page, text
 
 ROOT = Path(__file__).resolve().parents[2]
 SOURCE = np.random.default_rng(0)
@@ -103,7 +104,8 @@ def test_what_items_alone_say_is_not_bold() -> None:
 def test_behaviour_examples_commands_and_time_are_there(results: Results) -> None:
     page = make_page(results)
     told = text(page)
-    assert "Training: 11 runs on A GPU, 22 min" in told
+    # Five seeds of two losses and one of the third, 120 seconds each, begun one second after the other.
+    assert "11 runs, 22.0 min of run time in 2.1 min on A GPU" in told
     behaves = row(told, "MLE", 2)
     assert behaves[1:4] == ["2.500 ± 0.000", "10.0 ± 0.0", "25.0 ± 0.0"]
     assert behaves[6:8] == ["3.000 ± 0.000", "+0.500 ± 0.000"]
@@ -152,7 +154,16 @@ def test_less_data_beams_grids_and_other_splits_have_their_tables() -> None:
     assert "## Captioning without attention (news)" in told
     assert told.index("## What we found") < told.index("## How to read the tables")
     assert "(fraction" not in told.split("## Less")[0], "runs on less data are no rows of the table"
-    assert "Training: 22 runs on A GPU, 44 min" in told, "what is decoded again is not trained again"
+    assert "22 runs, 44.0 min of run time" in told, "what is decoded again is not trained again"
+
+
+def test_the_device_is_busy_while_a_run_goes_on() -> None:
+    def run(start: int, seconds: float) -> Record:
+        made = record("MLE", 0, scored(0.0, 0), seconds=seconds)
+        return replace(made, facts={**made.facts, "started": f"2026-01-01T00:{start // 60:02d}:{start % 60:02d}+00:00"})
+
+    # From 0 to 100, from 50 to 80, from 90 to 110, and from 200 to 230.
+    assert busy([run(200, 30), run(0, 100), run(90, 20), run(50, 30)]) == 110 + 30
 
 
 def test_records_that_do_not_compare_are_refused() -> None:

@@ -6,6 +6,7 @@ import re
 from collections import defaultdict
 from collections.abc import Sequence
 from dataclasses import dataclass, field
+from datetime import datetime
 from pathlib import Path
 from statistics import mean
 
@@ -17,6 +18,7 @@ from seqsmooth.reports.chapters import CHAPTERS, Chapter
 from seqsmooth.reports.charts import COLOURS, Chart, Interval, Series, forest
 from seqsmooth.reports.figures import draw_charts
 from seqsmooth.reports.paper import paper_source
+from seqsmooth.reports.record import Record
 from seqsmooth.reports.results import BASELINE, RESAMPLES, SEED, Group, Line, Results, read_results
 from seqsmooth.reports.table import NAMES
 
@@ -105,7 +107,8 @@ def _chapter(page: Page, group: Group, chapter: Chapter) -> None:
     told = "" if group.split == "test" else f" ({group.split})"
     name = re.sub(r"[^a-z0-9]+", "-", f"{chapter.title}{told}".lower()).strip("-")
     page.say(f"## {chapter.title}{told}", chapter.note)
-    page.say(tables.scores(group, chapter), _time(group), tables.signatures(group))
+    records = _trained([one for line in group.lines for one in line.records])
+    page.say(tables.scores(group, chapter), f"Training: {_time(records)}.", tables.signatures(group))
     main = tables.MAIN[group.task]
     lines = [line for _, line in tables.ordered(group, chapter) if line is not None]
     made = group.differences(main)
@@ -189,24 +192,38 @@ def _curves(results: Results) -> str:
 
 def _totals(results: Results) -> str:
     """How many runs, and how long they took, by device."""
-    own = [one for one in results.records if not one.variant]
-    runs = {(one.facts["name"], one.facts["seed"], one.facts["started"]): one for one in own}
-    seconds: dict[str, list[float]] = defaultdict(list)
-    for one in runs.values():
-        seconds[str(one.facts["device"])].append(float(one.facts["seconds"]))
-    told = [f"{len(several)} runs on {device}, {_hours(sum(several))}" for device, several in sorted(seconds.items())]
+    devices: dict[str, list[Record]] = defaultdict(list)
+    for one in _trained(results.records):
+        devices[str(one.facts["device"])].append(one)
+    told = [f"{_time(several)} on {device}" for device, several in sorted(devices.items())]
     return (
-        f"Training: {'; '.join(told)}, validation included. Where several runs shared a card, each counts in full, so "
-        "that the card's own time is less."
+        f"Training, validation included: {'; '.join(told)}. Times of runs that went on at the same moment are counted "
+        "once in the time of the device. What a batch costs with each loss, measured alone, is in "
+        "[benchmarks](benchmarks.md), beside the paper's own table of times."
     )
 
 
-def _time(group: Group) -> str:
-    total = sum(float(one.facts["seconds"]) for line in group.lines for one in line.records)
-    number = sum(len(line.records) for line in group.lines)
-    devices = sorted({str(one.facts["device"]) for line in group.lines for one in line.records})
-    return f"{number} runs, {_hours(total)} of training in all ({', '.join(devices)})."
+def _trained(records: Sequence[Record]) -> list[Record]:
+    """One record of each training, whatever was decoded with it."""
+    found = {(one.facts["name"], one.facts["seed"], one.facts["started"]): one for one in records if not one.variant}
+    return list(found.values())
+
+
+def _time(records: Sequence[Record]) -> str:
+    total = sum(float(one.facts["seconds"]) for one in records)
+    return f"{len(records)} runs, {_hours(total)} of run time in {_hours(busy(records))}"
+
+
+def busy(records: Sequence[Record]) -> float:
+    """For how many seconds at least one of the runs went on."""
+    starts = [datetime.fromisoformat(str(one.facts["started"])).timestamp() for one in records]
+    spans = sorted(zip(starts, (float(one.facts["seconds"]) for one in records), strict=True))
+    total, until = 0.0, 0.0
+    for start, seconds in spans:
+        total += max(0.0, start + seconds - max(start, until))
+        until = max(until, start + seconds)
+    return total
 
 
 def _hours(seconds: float) -> str:
-    return f"{seconds / 3600:.1f} h" if seconds >= 3600 else f"{seconds / 60:.0f} min"
+    return f"{seconds / 3600:.1f} h" if seconds >= 3600 else f"{seconds / 60:.1f} min"
