@@ -4,8 +4,8 @@
 
 A Llama of the 1B class in bf16 with random weights, sequences of 4,096 random tokens, AdamW. Every contestant trains
 some steps with a new model; the time of a step is the median between the ends of two, without the first ones, and the
-memory is the greatest that torch had at once in training. The stock Trainer comes first and last, which tells how far
-times drift. What was made before training, such as lists of neighbours, is in neither. Where there is no GPU everything
+memory is the greatest that torch had at once in training. One round warms up and is not told; then the stock Trainer
+comes first and last, which tells how far times drift. What was made before training, such as lists of neighbours, is in neither. Where there is no GPU everything
 is small, and the numbers say no more than that it runs.
 
 The file holds `machine`, `setting`, and for each row `ms`, `gib`, and the `loss` of its steps, or why it `failed`.
@@ -153,6 +153,7 @@ def main(words: Sequence[str] | None = None) -> int:
     parser.add_argument("--steps", type=int, default=9, help="steps of each, four or more")
     parser.add_argument("--json", type=Path, help="where the numbers go")
     given = parser.parse_args(words)
+    measured(contestants()[0], given.batch, given.steps)
     rows: list[dict[str, Any]] = []
     for who in contestants():
         try:
