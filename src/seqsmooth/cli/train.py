@@ -7,19 +7,28 @@ import sys
 from collections.abc import Sequence
 from importlib.util import find_spec
 from pathlib import Path
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from seqsmooth.training.config import Config
+    from seqsmooth.training.runs import Run
 
 DESCRIPTION = """\
 Train a model as a config says, and keep everything in the folder of the run: resolved config, manifest, log.csv,
 checkpoints. The same command again goes on where the run stopped, exactly; a finished run is left as it is.
 
 CONFIG is a YAML file, here or among those that come with the package. Any of its values can be given on the command
-line by its dotted key, as in --trainer.max_epochs 1 or --objective.sequence.alpha 0.4."""
+line by its dotted key, as in --trainer.max_epochs 1 or --objective.sequence.alpha 0.4.
+
+A sweep is a YAML file, too: configs, seeds, and a grid of values. Each of its runs is a process of its own, whose
+output goes to console.log in the folder of the run; one that fails takes no other with it."""
 
 EXAMPLES = """\
 examples:
   seqsmooth train configs/demo/tok_seq.yaml --data.folder data/demo --trainer.max_epochs 1
   seqsmooth train configs/coco/show_tell/mle.yaml --data.folder data/coco --seed 1 --run runs/mle/1
-  seqsmooth train --sweep configs/coco/show_tell/table.sweep.yaml --data.folder data/coco
+  seqsmooth train configs/multi30k/mle.yaml --decode val,test --observe
+  seqsmooth train --sweep configs/coco/stage_one/table.sweep.yaml --jobs 8 --decode test
   seqsmooth train configs/multi30k/mle.yaml --print_config"""
 
 SECTIONS = ("data", "model", "objective", "optimizer", "schedule", "trainer", "validation", "decoding")
@@ -32,8 +41,13 @@ def options(parser: argparse.ArgumentParser) -> None:
     parser.formatter_class = argparse.RawDescriptionHelpFormatter
     parser.add_argument("config", nargs="?", metavar="CONFIG", help="a YAML file")
     parser.add_argument("--run", type=Path, metavar="FOLDER", help="the folder of the run (default runs/NAME/SEED)")
-    rule = "train every config that this file lists, for every seed; finished runs are passed over"
+    rule = "train every config that this file lists, for every seed; what is done is passed over"
     parser.add_argument("--sweep", metavar="FILE", help=rule)
+    parser.add_argument("--jobs", type=int, metavar="N", help="with --sweep: so many runs at once (default 1)")
+    rule = "afterwards write and score these splits with the best weights, as in val,test"
+    parser.add_argument("--decode", metavar="SPLITS", help=rule)
+    rule = "with --decode: then observe lengths, words and calibration, for `seqsmooth report`"
+    parser.add_argument("--observe", action="store_true", help=rule)
     parser.add_argument("--runs", type=Path, default=Path("runs"), help="where runs without --run go (default runs)")
     parser.add_argument("--print_config", action="store_true", help="print the resolved config and do nothing")
     parser.add_argument("--seed", help="weights, order of the data and samples follow from it (default: the config's)")
@@ -60,25 +74,36 @@ def start(given: argparse.Namespace, dotted: Sequence[tuple[str, str]]) -> int:
     overrides = [(name, getattr(given, name)) for name in TOP if getattr(given, name) is not None] + list(dotted)
     one = (given.config is None) != (given.sweep is None)
     checks.must(one, "CONFIG", "given, or else --sweep, and not both", given.config)
+    splits = [split.strip() for split in (given.decode or "").split(",") if split.strip()]
+    checks.must(given.decode is None or bool(splits), "decode", "one split or more", repr(given.decode))
+    checks.must(bool(splits) or not given.observe, "observe", "given with --decode, whose output it looks at", "alone")
     if given.sweep is not None:
-        from seqsmooth.training.sweep import run_sweep
-
-        checks.must(given.run is None, "run", "left out with --sweep, which makes many", given.run)
-        return run_sweep(given.sweep, given.runs, overrides)
+        return _sweep(given, overrides, splits)
+    checks.must(given.jobs is None, "jobs", "left out without --sweep", given.jobs)
     config = read_config(given.config, overrides)
     if given.print_config:
         print(text_of(config), end="", flush=True)
         return 0
     folder = given.run or given.runs / config.name / str(config.seed)
-    from seqsmooth.training.runs import Run
-    from seqsmooth.training.trainer import local_rank, train
-
-    before = folder.is_dir() and (folder / "manifest.json").is_file() and Run.open(folder).finished
     try:
-        run = train(config, folder)
+        return _one(config, folder, splits, observe=given.observe)
     except KeyboardInterrupt:
         print(f"\nseqsmooth: stopped; the same command goes on with {folder}", file=sys.stderr, flush=True)
         return 130
+
+
+def _one(config: Config, folder: Path, splits: Sequence[str], *, observe: bool) -> int:
+    from seqsmooth.data import open_corpus
+    from seqsmooth.ops import checks
+    from seqsmooth.training.places import find_corpus
+    from seqsmooth.training.runs import Run
+    from seqsmooth.training.trainer import local_rank, train
+
+    there = tuple(open_corpus(find_corpus(config.data.folder)).splits)
+    for split in splits:  # now, and not when all is learned
+        checks.one_of("decode", split, there)
+    before = folder.is_dir() and (folder / "manifest.json").is_file() and Run.open(folder).finished
+    run = train(config, folder)
     if local_rank() > 0:
         return 0
     best = run.manifest["best"]
@@ -86,4 +111,63 @@ def start(given: argparse.Namespace, dotted: Sequence[tuple[str, str]]) -> int:
     seconds = run.manifest["seconds"]
     done = "finished before, left as it is: " if before else ""
     print(f"{folder}: {done}{run.manifest['steps']} steps in {seconds:.0f} s{told}", file=sys.stderr, flush=True)
+    for split in splits:
+        _decode(run, config, split)
+        if observe:
+            _observe(run, config, split)
     return 0
+
+
+def _decode(run: Run, config: Config, split: str) -> None:
+    from seqsmooth.training.writing import Request, write_split
+
+    report = write_split(Request((run.folder,), split, device=config.trainer.device, data=Path(config.data.folder)))
+    if report is not None:
+        print(f"{split}:\n{report.text()}", flush=True)
+
+
+def _observe(run: Run, config: Config, split: str) -> None:
+    import torch
+
+    from seqsmooth.reports.behaviour import behaviour
+
+    behaviour(run, split, "cuda" if torch.cuda.is_available() and config.trainer.device != "cpu" else "cpu")
+
+
+def _sweep(given: argparse.Namespace, overrides: Sequence[tuple[str, str]], splits: Sequence[str]) -> int:
+    from seqsmooth.ops import checks
+    from seqsmooth.training.fleet import Job, run_fleet
+    from seqsmooth.training.sweep import plan_sweep
+
+    checks.must(given.run is None, "run", "left out with --sweep, which makes many", given.run)
+    jobs = 1 if given.jobs is None else checks.at_least("jobs", given.jobs, 1)
+    planned = plan_sweep(given.sweep, given.runs, overrides)
+    if given.print_config:
+        for each in planned:
+            print("seqsmooth", *each.words())
+        return 0
+    after = [*(["--decode", ",".join(splits)] if splits else []), *(["--observe"] if given.observe else [])]
+    left = [each for each in planned if not _is_done(each.folder, splits, observe=given.observe)]
+    if len(left) < len(planned):
+        print(f"{len(planned) - len(left)} of {len(planned)} runs were done before", file=sys.stderr, flush=True)
+    try:
+        failed = run_fleet([Job(each.folder, (*each.words(), *after)) for each in left], jobs)
+    except KeyboardInterrupt:
+        print("\nseqsmooth: stopped; the same command goes on", file=sys.stderr, flush=True)
+        return 130
+    if failed:
+        names = ", ".join(str(job.folder) for job in failed)
+        print(f"{len(failed)} of {len(planned)} runs failed: {names}", file=sys.stderr, flush=True)
+    return 1 if failed else 0
+
+
+def _is_done(folder: Path, splits: Sequence[str], *, observe: bool) -> bool:
+    """Whether a run has ended, and what was to be done afterwards, too."""
+    from seqsmooth.training.runs import Run
+
+    if not (folder / "manifest.json").is_file():
+        return False
+    run = Run.open(folder)
+    wanted = [run.scores(split) for split in splits]
+    wanted += [run.folder / "behaviour" / f"{split}.json" for split in splits if observe]
+    return run.finished and all(path.is_file() for path in wanted)
