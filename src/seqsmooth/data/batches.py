@@ -188,7 +188,7 @@ class Batches:
         drawn = np.random.default_rng([self.seed, *b"fraction"]).permutation(count)
         chosen = np.zeros(count, dtype=bool)
         chosen[drawn[: max(1, round(self.fraction * count))]] = True
-        return rows[chosen if self.grouped else chosen[split.item_of(rows)]]
+        return np.flatnonzero(chosen if self.grouped else chosen[split.item_of(rows)])
 
     def _order(self, epoch: int) -> Epoch:
         """The rows of each batch of an epoch: a bucket's rows in some order, then all batches in some order."""

@@ -77,8 +77,8 @@ def plan_sweep(path: str | Path, runs: Path, overrides: Sequence[tuple[str, str]
 def short_keys(keys: Sequence[str]) -> dict[str, str]:
     """The last parts of dotted keys, as many as tell them apart.
 
-    >>> short_keys(["objective.sequence.tau", "objective.sequence.alpha", "objective.token.alpha"])
-    {'objective.sequence.tau': 'tau', 'objective.sequence.alpha': 'sequence.alpha', 'objective.token.alpha': 'token.alpha'}
+    >>> short_keys(["objective.sequence.tau", "objective.token.alpha", "model.alpha"])
+    {'objective.sequence.tau': 'tau', 'objective.token.alpha': 'token.alpha', 'model.alpha': 'model.alpha'}
     """
     found = {}
     for key in keys:
