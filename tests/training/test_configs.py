@@ -21,7 +21,8 @@ from seqsmooth.training.step import TrainingStep
 from seqsmooth.training.sweep import plan_sweep
 
 ROOT = Path(__file__).resolve().parents[2] / "configs"
-FILES = sorted(path for path in ROOT.rglob("*.yaml") if not path.name.endswith(".sweep.yaml"))
+SECTIONS = sorted((ROOT / "chosen").rglob("*.yaml"))
+FILES = sorted(set(path for path in ROOT.rglob("*.yaml") if not path.name.endswith(".sweep.yaml")) - set(SECTIONS))
 SWEEPS = sorted(ROOT.rglob("*.sweep.yaml"))
 SIZES = ("embedding_size", "units", "encoder_units", "attention_size")
 Corpora = Callable[[str], Corpus]
