@@ -34,7 +34,7 @@ Pictures instead of features are for a model of the kind captioner, which sees t
 PAIRS_EXAMPLE = """\
 example:
   seqsmooth prepare pairs out --train train.de train.en --val valid.de valid.en --min-count 2
-  seqsmooth prepare pairs out --train train.en train.fr --extra newstest2014 new.en new.fr --source-tokeniser moses:en"""
+  seqsmooth prepare pairs out --train train.en train.fr --extra newstest2014 new.en new.fr"""
 FEATURES_EXAMPLE = """\
 example:
   seqsmooth prepare features val2014 coco-grid --encoder efficientnet_lite --set output=regions --set grid=4

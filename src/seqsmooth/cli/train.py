@@ -5,9 +5,10 @@ from __future__ import annotations
 import argparse
 import sys
 from collections.abc import Sequence
+from dataclasses import dataclass
 from importlib.util import find_spec
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from seqsmooth.training.config import Config
@@ -35,6 +36,38 @@ SECTIONS = ("data", "model", "objective", "optimizer", "schedule", "trainer", "v
 TOP = ("name", "row", "table", *SECTIONS, "seed")
 
 
+@dataclass(frozen=True)
+class Afterwards:
+    """What is done with a run that has ended: splits to write and to score, by which metrics, and to observe."""
+
+    splits: tuple[str, ...]
+    metrics: tuple[str, ...]
+    observe: bool
+
+    def __post_init__(self) -> None:
+        from seqsmooth.ops import checks
+
+        for name, given in (("observe", self.observe), ("metrics", self.metrics)):
+            checks.must(bool(self.splits) or not given, name, "given with --decode, whose output it looks at", "alone")
+
+    def words(self) -> list[str]:
+        """The same as words of a command line."""
+        lists = {"--decode": self.splits, "--metrics": self.metrics}
+        given = [word for name, listed in lists.items() if listed for word in (name, ",".join(listed))]
+        return given + ["--observe"] * self.observe
+
+    def is_done(self, folder: Path) -> bool:
+        """Whether a run has ended, and all of this is done."""
+        from seqsmooth.training.runs import Run
+
+        if not (folder / "manifest.json").is_file():
+            return False
+        run = Run.open(folder)
+        wanted = [run.scores(split) for split in self.splits]
+        wanted += [run.folder / "behaviour" / f"{split}.json" for split in self.splits if self.observe]
+        return run.finished and all(path.is_file() for path in wanted)
+
+
 def options(parser: argparse.ArgumentParser) -> None:
     """Declare the options."""
     parser.description, parser.epilog = DESCRIPTION, EXAMPLES
@@ -46,6 +79,9 @@ def options(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--jobs", type=int, metavar="N", help="with --sweep: so many runs at once (default 1)")
     rule = "afterwards write and score these splits with the best weights, as in val,test"
     parser.add_argument("--decode", metavar="SPLITS", help=rule)
+    parser.add_argument(
+        "--metrics", metavar="NAMES", help="with --decode: as in bleu-4,cider (default: all of the task)"
+    )
     rule = "with --decode: then observe lengths, words and calibration, for `seqsmooth report`"
     parser.add_argument("--observe", action="store_true", help=rule)
     parser.add_argument("--runs", type=Path, default=Path("runs"), help="where runs without --run go (default runs)")
@@ -74,11 +110,9 @@ def start(given: argparse.Namespace, dotted: Sequence[tuple[str, str]]) -> int:
     overrides = [(name, getattr(given, name)) for name in TOP if getattr(given, name) is not None] + list(dotted)
     one = (given.config is None) != (given.sweep is None)
     checks.must(one, "CONFIG", "given, or else --sweep, and not both", given.config)
-    splits = [split.strip() for split in (given.decode or "").split(",") if split.strip()]
-    checks.must(given.decode is None or bool(splits), "decode", "one split or more", repr(given.decode))
-    checks.must(bool(splits) or not given.observe, "observe", "given with --decode, whose output it looks at", "alone")
+    after = Afterwards(_listed("decode", given.decode), _listed("metrics", given.metrics), given.observe)
     if given.sweep is not None:
-        return _sweep(given, overrides, splits)
+        return _sweep(given, overrides, after)
     checks.must(given.jobs is None, "jobs", "left out without --sweep", given.jobs)
     config = read_config(given.config, overrides)
     if given.print_config:
@@ -86,22 +120,33 @@ def start(given: argparse.Namespace, dotted: Sequence[tuple[str, str]]) -> int:
         return 0
     folder = given.run or given.runs / config.name / str(config.seed)
     try:
-        return _one(config, folder, splits, observe=given.observe)
+        return _one(config, folder, after)
     except KeyboardInterrupt:
         print(f"\nseqsmooth: stopped; the same command goes on with {folder}", file=sys.stderr, flush=True)
         return 130
 
 
-def _one(config: Config, folder: Path, splits: Sequence[str], *, observe: bool) -> int:
+def _listed(name: str, given: str | None) -> tuple[str, ...]:
+    from seqsmooth.ops import checks
+
+    found = tuple(one.strip() for one in (given or "").split(",") if one.strip())
+    checks.must(given is None or bool(found), name, "at least one name", repr(given))
+    return found
+
+
+def _one(config: Config, folder: Path, after: Afterwards) -> int:
     from seqsmooth.data import open_corpus
+    from seqsmooth.metrics import suite
     from seqsmooth.ops import checks
     from seqsmooth.training.places import find_corpus
     from seqsmooth.training.runs import Run
     from seqsmooth.training.trainer import local_rank, train
 
     there = tuple(open_corpus(find_corpus(config.data.folder)).splits)
-    for split in splits:  # now, and not when all is learned
+    for split in after.splits:  # now, and not when all is learned
         checks.one_of("decode", split, there)
+    for name in after.metrics:
+        checks.one_of("metrics", name, suite.NAMES)
     before = folder.is_dir() and (folder / "manifest.json").is_file() and Run.open(folder).finished
     run = train(config, folder)
     if local_rank() > 0:
@@ -111,17 +156,18 @@ def _one(config: Config, folder: Path, splits: Sequence[str], *, observe: bool) 
     seconds = run.manifest["seconds"]
     done = "finished before, left as it is: " if before else ""
     print(f"{folder}: {done}{run.manifest['steps']} steps in {seconds:.0f} s{told}", file=sys.stderr, flush=True)
-    for split in splits:
-        _decode(run, config, split)
-        if observe:
+    for split in after.splits:
+        _decode(run, config, split, after.metrics or None)
+        if after.observe:
             _observe(run, config, split)
     return 0
 
 
-def _decode(run: Run, config: Config, split: str) -> None:
+def _decode(run: Run, config: Config, split: str, metrics: tuple[str, ...] | None) -> None:
     from seqsmooth.training.writing import Request, write_split
 
-    report = write_split(Request((run.folder,), split, device=config.trainer.device, data=Path(config.data.folder)))
+    how: dict[str, Any] = {"device": config.trainer.device, "data": Path(config.data.folder), "metrics": metrics}
+    report = write_split(Request((run.folder,), split, **how))
     if report is not None:
         print(f"{split}:\n{report.text()}", flush=True)
 
@@ -134,7 +180,7 @@ def _observe(run: Run, config: Config, split: str) -> None:
     behaviour(run, split, "cuda" if torch.cuda.is_available() and config.trainer.device != "cpu" else "cpu")
 
 
-def _sweep(given: argparse.Namespace, overrides: Sequence[tuple[str, str]], splits: Sequence[str]) -> int:
+def _sweep(given: argparse.Namespace, overrides: Sequence[tuple[str, str]], after: Afterwards) -> int:
     from seqsmooth.ops import checks
     from seqsmooth.training.fleet import Job, run_fleet
     from seqsmooth.training.sweep import plan_sweep
@@ -146,12 +192,11 @@ def _sweep(given: argparse.Namespace, overrides: Sequence[tuple[str, str]], spli
         for each in planned:
             print("seqsmooth", *each.words())
         return 0
-    after = [*(["--decode", ",".join(splits)] if splits else []), *(["--observe"] if given.observe else [])]
-    left = [each for each in planned if not _is_done(each.folder, splits, observe=given.observe)]
+    left = [each for each in planned if not after.is_done(each.folder)]
     if len(left) < len(planned):
         print(f"{len(planned) - len(left)} of {len(planned)} runs were done before", file=sys.stderr, flush=True)
     try:
-        failed = run_fleet([Job(each.folder, (*each.words(), *after)) for each in left], jobs)
+        failed = run_fleet([Job(each.folder, (*each.words(), *after.words())) for each in left], jobs)
     except KeyboardInterrupt:
         print("\nseqsmooth: stopped; the same command goes on", file=sys.stderr, flush=True)
         return 130
@@ -159,15 +204,3 @@ def _sweep(given: argparse.Namespace, overrides: Sequence[tuple[str, str]], spli
         names = ", ".join(str(job.folder) for job in failed)
         print(f"{len(failed)} of {len(planned)} runs failed: {names}", file=sys.stderr, flush=True)
     return 1 if failed else 0
-
-
-def _is_done(folder: Path, splits: Sequence[str], *, observe: bool) -> bool:
-    """Whether a run has ended, and what was to be done afterwards, too."""
-    from seqsmooth.training.runs import Run
-
-    if not (folder / "manifest.json").is_file():
-        return False
-    run = Run.open(folder)
-    wanted = [run.scores(split) for split in splits]
-    wanted += [run.folder / "behaviour" / f"{split}.json" for split in splits if observe]
-    return run.finished and all(path.is_file() for path in wanted)
