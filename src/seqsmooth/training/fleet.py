@@ -84,7 +84,7 @@ class _Fleet:
         def stop(number: int, frame: FrameType | None) -> None:
             self.stops += 1
             for each in self.running:
-                # A process group of its own: the terminal's Ctrl-C reaches this process alone, which passes it on.
+                # A process group of its own: Ctrl-C of the terminal reaches this process alone, which passes it on.
                 with contextlib.suppress(ProcessLookupError):
                     os.killpg(each.process.pid, signal.SIGTERM if self.stops == 1 else signal.SIGKILL)
 
@@ -110,7 +110,7 @@ class _Fleet:
                 stdout=log,
                 stderr=subprocess.STDOUT,
                 env=self.environment,
-                start_new_session=True,
+                process_group=0,
             )
         self.running.append(_Running(job, process))
         if self.stops:  # in between, when it was not among those to be told
