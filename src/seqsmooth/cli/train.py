@@ -74,8 +74,8 @@ def options(parser: argparse.ArgumentParser) -> None:
     parser.formatter_class = argparse.RawDescriptionHelpFormatter
     parser.add_argument("config", nargs="?", metavar="CONFIG", help="a YAML file")
     parser.add_argument("--run", type=Path, metavar="FOLDER", help="the folder of the run (default runs/NAME/SEED)")
-    rule = "train every config that this file lists, for every seed; what is done is passed over"
-    parser.add_argument("--sweep", metavar="FILE", help=rule)
+    rule = "train every config that these files list, for every seed; what is done is passed over"
+    parser.add_argument("--sweep", nargs="+", metavar="FILE", help=rule)
     parser.add_argument("--jobs", type=int, metavar="N", help="with --sweep: so many runs at once (default 1)")
     rule = "afterwards write and score these splits with the best weights, as in val,test"
     parser.add_argument("--decode", metavar="SPLITS", help=rule)
@@ -183,11 +183,15 @@ def _observe(run: Run, config: Config, split: str) -> None:
 def _sweep(given: argparse.Namespace, overrides: Sequence[tuple[str, str]], after: Afterwards) -> int:
     from seqsmooth.ops import checks
     from seqsmooth.training.fleet import Job, run_fleet
-    from seqsmooth.training.sweep import plan_sweep
+    from seqsmooth.training.sweep import Planned, plan_sweep
 
     checks.must(given.run is None, "run", "left out with --sweep, which makes many", given.run)
     jobs = 1 if given.jobs is None else checks.at_least("jobs", given.jobs, 1)
-    planned = plan_sweep(given.sweep, given.runs, overrides)
+    firsts: dict[Path, Planned] = {}  # a run that two files ask for is done once
+    for file in given.sweep:
+        for each in plan_sweep(file, given.runs, overrides):
+            firsts.setdefault(each.folder, each)
+    planned = list(firsts.values())
     if given.print_config:
         for each in planned:
             print("seqsmooth", *each.words())
