@@ -92,6 +92,30 @@ def _report(given: argparse.Namespace) -> int:
     return report.start(given)
 
 
+def _record_options(parser: argparse.ArgumentParser) -> None:
+    from seqsmooth.cli import record
+
+    record.options(parser)
+
+
+def _record(given: argparse.Namespace) -> int:
+    from seqsmooth.cli import record
+
+    return record.start(given)
+
+
+def _results_options(parser: argparse.ArgumentParser) -> None:
+    from seqsmooth.cli import results
+
+    results.options(parser)
+
+
+def _results(given: argparse.Namespace) -> int:
+    from seqsmooth.cli import results
+
+    return results.start(given)
+
+
 def _bench_options(parser: argparse.ArgumentParser) -> None:
     from seqsmooth.cli import bench
 
@@ -208,6 +232,8 @@ VERBS: dict[str, Verb] = {
     "decode": Verb("write captions or translations with trained models, and score them", _decode_options, _decode),
     "score": Verb("score captions or translations against their references", _score_options, _score),
     "report": Verb("compare trained runs: tables, plots, a page", _report_options, _report),
+    "record": Verb("what runs leave behind for good, a small file each", _record_options, _record),
+    "results": Verb("tables, plots and a page from the records of runs", _results_options, _results),
     "glove": Verb("train word vectors on a corpus", _glove_options, _glove),
     "bench": Verb("time every loss beside its peers", _bench_options, _bench),
     "conformance": Verb("hold a loss against the contract", _conformance_options, _conformance),
