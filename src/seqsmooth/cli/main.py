@@ -176,6 +176,18 @@ def _train(given: argparse.Namespace) -> int:
     return train.start(given, given.dotted)
 
 
+def _choose_options(parser: argparse.ArgumentParser) -> None:
+    from seqsmooth.cli import choose
+
+    choose.options(parser)
+
+
+def _choose(given: argparse.Namespace) -> int:
+    from seqsmooth.cli import choose
+
+    return choose.start(given, given.dotted)
+
+
 def _decode_options(parser: argparse.ArgumentParser) -> None:
     from seqsmooth.cli import decode
 
@@ -216,6 +228,7 @@ VERBS: dict[str, Verb] = {
     "demo": Verb("the whole chain on scenes drawn by the package itself", _demo_options, _demo),
     "prepare": Verb("make a corpus ready for training", _prepare_options, _prepare),
     "train": Verb("train a model as a config says, or go on with it", _train_options, _train, dotted=True),
+    "choose": Verb("the validation scores of a grid, the best marked", _choose_options, _choose, dotted=True),
     "decode": Verb("write captions or translations with trained models, and score them", _decode_options, _decode),
     "score": Verb("score captions or translations against their references", _score_options, _score),
     "report": Verb("compare trained runs: tables, plots, a page", _report_options, _report),

@@ -15,12 +15,11 @@ import numpy as np
 from seqsmooth.metrics.bootstrap import resampled_sums
 from seqsmooth.metrics.trainings import Difference, Trained, compare_trainings
 from seqsmooth.ops import checks
-from seqsmooth.reports import record
+from seqsmooth.reports import choices, record
 from seqsmooth.reports.behaviour import Behaviour
 from seqsmooth.reports.record import Record
 
 BASELINE = "MLE"
-CHOICE = "seqsmooth choice 1"
 RESAMPLES, SEED = 1000, 0
 
 
@@ -130,20 +129,20 @@ class Results:
 def read_results(folder: Path) -> Results:
     """Read the records, choices and discussion.md of a folder, and of those below it."""
     checks.must(folder.is_dir(), "results", "a folder of records (`seqsmooth record` writes them)", str(folder))
-    records, choices = [], {}
+    records, grids = [], {}
     for path in sorted(folder.rglob("*.json")):
         try:
             held = json.loads(path.read_text(encoding="utf-8"))
             kind = held["kind"]
         except (OSError, ValueError, KeyError, TypeError) as error:
             raise checks.wrong(str(path), "a record or a choice", "damaged or something else") from error
-        checks.one_of(f"kind of {path}", kind, (record.KIND, CHOICE))
-        if kind == CHOICE:
-            choices[path.relative_to(folder).with_suffix("").as_posix()] = held
+        checks.one_of(f"kind of {path}", kind, (record.KIND, choices.KIND))
+        if kind == choices.KIND:
+            grids[path.relative_to(folder).with_suffix("").as_posix()] = held
         else:
             records.append(Record.load(path))
     said = folder / "discussion.md"
-    return Results(tuple(records), choices, said.read_text(encoding="utf-8") if said.is_file() else "")
+    return Results(tuple(records), grids, said.read_text(encoding="utf-8") if said.is_file() else "")
 
 
 def differences(lines: Sequence[Line], metric: str) -> dict[str, Difference]:
