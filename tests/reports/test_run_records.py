@@ -131,6 +131,10 @@ def test_the_verb_writes_one_file_a_run(
     assert main(["record", "other", "--out", "results"]) == 2
     assert "of the same run, or replaced with --overwrite" in capsys.readouterr().err
     assert main(["record", "other", "--out", "results", "--overwrite"]) == 0
+    (tmp_path / "other" / "scores" / "test.json").unlink()
+    assert main(["record", ".", "--out", "elsewhere"]) == 2, "there is none left"
+    assert "left out other: no scores of test" in capsys.readouterr().err
+    shutil.copy(root / "runs" / "mle" / "0" / "scores" / "test.json", tmp_path / "other" / "scores")
     assert main(["record", "other", str(root / "runs"), "--out", "elsewhere"]) == 2
     assert "of different names, seeds or splits" in capsys.readouterr().err
 

@@ -161,7 +161,7 @@ def _more(page: Page, results: Results) -> None:
     if results.fractions:
         page.say("## Less training data", tables.fractions(results))
         page.say(page.draw("fractions", "Score by the share of the training data", _curves(results)))
-        page.say("In brackets: the difference from MLE at the same share, with its 95 % interval over items.")
+        page.say("In brackets: the difference from MLE at the same share, with the wider of its 95 % intervals.")
     if results.variants:
         page.say("## Beams and ensembles", tables.variants(results))
     if results.choices:

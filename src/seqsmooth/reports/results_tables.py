@@ -119,7 +119,8 @@ def fractions(results: Results) -> str:
         for group in shares.values():
             metric, line = MAIN[group.task], group.line(label)
             made = group.differences(metric).get(label)
-            gain = "" if made is None else f" ({' '.join(part for part in _difference(made)[:2] if part)})"
+            value, items, trainings = _difference(made)
+            gain = f" ({value} {trainings or items})" if value else ""
             cells.append(NOT_RUN if line is None else f"{_spread(line.values(metric))}{gain}")
         rows.append(cells)
     return table(["loss", *(f"{share:.0%}" for share in shares)], rows)
