@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from seqsmooth.reports.chapters import CHAPTERS, Chapter
+from seqsmooth.reports.chapters import CHAPTERS, PAIRS, Chapter
 from seqsmooth.reports.paper import paper_tables
 from seqsmooth.training.reader import read_config
 
@@ -32,6 +32,12 @@ def test_every_row_of_the_paper_has_a_config_of_its_name(chapter: Chapter, rows:
         assert len(ours & chapter.rows.keys()) >= 4
     else:
         assert chapter.rows.keys() <= ours
+
+
+def test_what_is_compared_has_configs(rows: dict[str, set[str]]) -> None:
+    known = set.union(*rows.values())
+    assert {label for pair in PAIRS for label in pair} <= known
+    assert len(set(PAIRS)) == len(PAIRS)
 
 
 def test_the_papers_numbers_agree_where_it_has_them_twice() -> None:

@@ -16,7 +16,7 @@ from seqsmooth.reports import results_page
 from seqsmooth.reports.chapters import CHAPTERS
 from seqsmooth.reports.paper import paper_tables
 from seqsmooth.reports.record import Record
-from seqsmooth.reports.results import Results, differences, read_results
+from seqsmooth.reports.results import Results, read_results
 from seqsmooth.reports.results_page import busy, make_page, text
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -74,7 +74,8 @@ def test_the_papers_rows_come_in_its_order_and_none_is_missing(results: Results)
 
 def test_intervals_are_those_of_a_loop() -> None:
     mle, tok = several("MLE", 0.0, seeds=3), several("Tok, GloVe", 1.0, seeds=3)
-    (made,) = differences(Results((*mle, *tok)).groups[0].lines, "cider").values()
+    (group,) = Results((*mle, *tok)).groups
+    (made,) = group.differences("cider").values()
     drawn = np.random.default_rng(0).integers(ITEMS, size=(1000, ITEMS))
     ours, theirs = (np.stack([scored(above, seed)[drawn].mean(1) for seed in range(3)]) for above in (1.0, 0.0))
     apart = ours.mean(0) - theirs.mean(0)
@@ -101,12 +102,21 @@ def test_what_items_alone_say_is_not_bold() -> None:
     assert re.fullmatch(r"\*\*\+\d+\.\d\d\*\*", row(told, "Seq, Hamming, V")[place])
 
 
+def test_losses_are_compared_with_label_smoothing_too(results: Results) -> None:
+    told = text(make_page(results)).split("### Other differences")[1]
+    found = row(told, "Tok-Seq, CIDEr, V_refs")
+    apart = mean(scored(3.0, seed).mean() for seed in range(5)) - scored(0.1, 0).mean()
+    assert found[1] == "Label smoothing"
+    assert found[2].strip("*") == f"{apart:+.2f}"
+    assert found[4] == "", "label smoothing has one seed"
+
+
 def test_behaviour_examples_commands_and_time_are_there(results: Results) -> None:
     page = make_page(results)
     told = text(page)
     # Five seeds of two losses and one of the third, 120 seconds each, begun one second after the other.
     assert "11 runs, 22.0 min of run time in 2.1 min on A GPU" in told
-    behaves = row(told, "MLE", 2)
+    behaves = row(told.split("### How the models behave")[1], "MLE")
     assert behaves[1:4] == ["2.500 ± 0.000", "10.0 ± 0.0", "25.0 ± 0.0"]
     assert behaves[6:8] == ["3.000 ± 0.000", "+0.500 ± 0.000"]
     assert row(told, "7") == ["7", *(f"{label} writes \\| 7" for label in _shown(told))]

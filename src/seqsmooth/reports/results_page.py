@@ -123,8 +123,8 @@ def _chapter(page: Page, group: Group, chapter: Chapter) -> None:
         title = f"{NAMES[main]}: difference from {BASELINE}"
         svg = forest(title, "difference, 95 % interval", intervals, left=220, alone=True)
         page.say(page.draw(f"{name}-differences", title, svg))
-    rest = tables.others(group, chapter)
-    page.say(*(["### Other metrics", rest] if rest else []))
+    for heading, rest in (("Other differences", tables.pairs(group)), ("Other metrics", tables.others(group, chapter))):
+        page.say(*([f"### {heading}", rest] if rest else []))
     _behaviour(page, group, chapter, name)
     shown = _main(lines)[:SHOWN]
     if shown and shown[0].records[0].examples:

@@ -8,7 +8,7 @@ from typing import Any
 
 from seqsmooth.metrics.trainings import Difference
 from seqsmooth.reports.behaviour import Behaviour
-from seqsmooth.reports.chapters import Chapter
+from seqsmooth.reports.chapters import PAIRS, Chapter
 from seqsmooth.reports.results import BASELINE, Group, Line, Results
 from seqsmooth.reports.table import NAMES
 
@@ -70,6 +70,15 @@ def others(group: Group, chapter: Chapter) -> str:
     lines = [(label, line) for label, line in ordered(group, chapter) if line is not None]
     rows = [[label, *(_spread(line.values(name)) for name in rest)] for label, line in lines]
     return table(["loss", *(NAMES[name] for name in rest)], rows) if rest else ""
+
+
+def pairs(group: Group) -> str:
+    """What is compared beside MLE, where both were run."""
+    metric = MAIN[group.task]
+    made = [(ours, theirs, group.difference(metric, ours, theirs)) for ours, theirs in PAIRS]
+    rows = [[ours, theirs, *_difference(held)] for ours, theirs, held in made if held is not None]
+    head = ["loss", "minus", NAMES[metric], "95 %, items", "95 %, items and trainings"]
+    return table(head, rows) if rows else ""
 
 
 _BEHAVIOUR: Mapping[str, tuple[Callable[[Behaviour], float], str]] = {
