@@ -102,6 +102,12 @@ def test_what_items_alone_say_is_not_bold() -> None:
     assert re.fullmatch(r"\*\*\+\d+\.\d\d\*\*", row(told, "Seq, Hamming, V")[place])
 
 
+def test_seeds_of_one_loss_are_the_yardstick(results: Results) -> None:
+    around = [[scored(above, seed).mean() for seed in range(5)] for above in (0.0, 3.0)]
+    pooled = np.sqrt(np.mean([np.var(values, ddof=1) for values in around]))  # of as many seeds each
+    assert f"a standard deviation of {pooled:.2f} CIDEr (pooled over the 2 losses" in text(make_page(results))
+
+
 def test_losses_are_compared_with_label_smoothing_too(results: Results) -> None:
     told = text(make_page(results)).split("### Other differences")[1]
     found = row(told, "Tok-Seq, CIDEr, V_refs")

@@ -108,7 +108,8 @@ def _chapter(page: Page, group: Group, chapter: Chapter) -> None:
     name = re.sub(r"[^a-z0-9]+", "-", f"{chapter.title}{told}".lower()).strip("-")
     page.say(f"## {chapter.title}{told}", chapter.note)
     records = _trained([one for line in group.lines for one in line.records])
-    page.say(tables.scores(group, chapter), f"Training: {_time(records)}.", tables.signatures(group))
+    page.say(tables.scores(group, chapter), tables.yardstick(group))
+    page.say(f"Training: {_time(records)}.", tables.signatures(group))
     main = tables.MAIN[group.task]
     lines = [line for _, line in tables.ordered(group, chapter) if line is not None]
     made = group.differences(main)

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from statistics import mean, stdev
+from statistics import mean, stdev, variance
 from typing import Any
 
-from seqsmooth.metrics.trainings import Difference
+from seqsmooth.metrics.trainings import LEAST, Difference
 from seqsmooth.reports.behaviour import Behaviour
 from seqsmooth.reports.chapters import PAIRS, Chapter
 from seqsmooth.reports.results import BASELINE, Group, Line, Results
@@ -54,6 +54,20 @@ def _columns(group: Group, metric: str, paper: Mapping[str, float], *, whole: bo
     ]
     chosen = range(len(known)) if whole else (0, 1, 4)
     return [known[place] for place in chosen if paper or place not in (0, 3)]
+
+
+def yardstick(group: Group) -> str:
+    """By how much seeds of one loss differ: what a difference of single runs is to be held against."""
+    metric = MAIN[group.task]
+    several = [values for values in (line.values(metric) for line in group.lines) if len(values) >= LEAST]
+    if not several:
+        return ""
+    within = sum(variance(values) * (len(values) - 1) for values in several)
+    pooled = (within / sum(len(values) - 1 for values in several)) ** 0.5
+    return (
+        f"Seeds of one loss differ by a standard deviation of {pooled:.2f} {NAMES[metric]} (pooled over the "
+        f"{len(several)} losses of {LEAST} seeds or more): hold against it what a single run says."
+    )
 
 
 def signatures(group: Group) -> str:
