@@ -39,37 +39,45 @@ def results() -> Results:
 
 
 def row(page: str, label: str, nth: int = 0) -> list[str]:
-    found = [line for line in page.splitlines() if line.startswith(f"| {label} |")]
+    found = [line for line in page.replace("\u00a0", " ").splitlines() if line.startswith(f"| {label} |")]
     return [cell.strip() for cell in found[nth].strip("|").split(" | ")]
 
 
 def test_a_row_has_the_papers_number_and_ours(results: Results) -> None:
     told = text(make_page(results))
-    head = row(told, "loss")
-    mle = dict(zip(head, row(told, "MLE"), strict=True))
+    assert row(told, "loss") == [
+        *("loss", "paper (- MLE)", "ours (seeds)", "ours - MLE [95 %: items]", "[items and trainings]"),
+    ]
     values = [scored(0.0, seed).mean() for seed in range(5)]
-    assert mle["CIDEr, paper"] == "88.30"
-    assert mle["CIDEr, ours"] == f"{mean(values):.2f} ± {stdev(values):.2f}"
-    assert mle["seeds"] == "5"
-    assert mle["seconds a run"] == "120"
-    best = dict(zip(head, row(told, "Tok-Seq, CIDEr, V_refs"), strict=True))
-    assert best["CIDEr, paper - its MLE"] == "+4.86", "93.16 - 88.30"
-    difference = mean(scored(3.0, seed).mean() for seed in range(5)) - mean(values)
-    assert best["CIDEr, ours - MLE"] == f"**{difference:+.2f}**"
-    assert best["BLEU-4, paper"] == "30.31"
-    ours = dict(zip(head, row(told, "Label smoothing"), strict=True))
-    assert (ours["CIDEr, paper"], ours["CIDEr, paper - its MLE"], ours["95 %, items and trainings"]) == ("", "", "")
-    assert re.fullmatch(r"\[[+-]\d+\.\d\d, [+-]\d+\.\d\d\]", ours["95 %, items"])
+    assert row(told, "MLE") == ["MLE", "88.30", f"{mean(values):.2f} ± {stdev(values):.2f} (5)", "", ""]
+    _, paper, _, difference, wider = row(told, "Tok-Seq, CIDEr, V_refs")
+    assert paper == "93.16 (+4.86)", "less 88.30"
+    apart = mean(scored(3.0, seed).mean() for seed in range(5)) - mean(values)
+    interval = r"\[[+-]\d+\.\d\d, [+-]\d+\.\d\d\]"
+    assert re.fullmatch(re.escape(f"**{apart:+.2f}** ") + interval, difference)
+    assert re.fullmatch(interval, wider)
+    alone = row(told, "Label smoothing")
+    assert (alone[1], alone[2], alone[4]) == ("", f"{scored(0.1, 0).mean():.2f} (1)", "")
+
+
+def test_further_metrics_and_the_time_have_a_table(results: Results) -> None:
+    told = text(make_page(results)).split("### Other metrics")[1]
+    best = dict(zip(row(told, "loss"), row(told, "Tok-Seq, CIDEr, V_refs"), strict=True))
+    assert best["BLEU-4, paper (- MLE)"] == "30.31 (+1.97)"
+    assert best["BLEU-4, ours (seeds)"] == "32.00 ± 1.58 (5)", "30 to 34"
+    assert best["ROUGE-L"] == "50.00 ± 0.00"
+    assert best["seconds a run"] == "120"
 
 
 def test_the_papers_rows_come_in_its_order_and_none_is_missing(results: Results) -> None:
     told = text(make_page(results)).split("### ")[0]
-    labels = [line.split("|")[1].strip() for line in told.splitlines() if line.startswith("| ")][1:]
+    plain = told.replace("\u00a0", " ")
+    labels = [line.split("|")[1].strip() for line in plain.splitlines() if line.startswith("| ")][1:]
     papers = [one.label for name in CHAPTERS[0].papers for one in paper_tables()[name]]
     assert labels == [*dict.fromkeys(papers), "Label smoothing"]
     assert len(paper_tables()["captioning without attention"]) == 22
-    assert row(told, "Seq, lazy, CIDEr, V_batch")[1:4] == ["90.81", "not run", ""]
-    assert told.count("| not run |") == 2 * (len(labels) - 3), "CIDEr and BLEU-4"
+    assert row(told, "Seq, lazy, CIDEr, V_batch")[1:] == ["90.81 (+2.51)", "not run", "", ""]
+    assert plain.count("| not run |") == len(labels) - 3
 
 
 def test_intervals_are_those_of_a_loop() -> None:
@@ -97,9 +105,8 @@ def _around(*several: np.ndarray) -> list[np.ndarray]:
 def test_what_items_alone_say_is_not_bold() -> None:
     made = several("MLE", 0.0) + several("Tok, GloVe", 9.0, seeds=1) + several("Seq, Hamming, V", 9.0, seeds=3)
     told = text(make_page(Results(tuple(made))))
-    place = row(told, "loss").index("CIDEr, ours - MLE")
-    assert re.fullmatch(r"\*\+\d+\.\d\d\*", row(told, "Tok, GloVe")[place])
-    assert re.fullmatch(r"\*\*\+\d+\.\d\d\*\*", row(told, "Seq, Hamming, V")[place])
+    assert re.match(r"\*\+\d+\.\d\d\* \[", row(told, "Tok, GloVe")[3])
+    assert re.match(r"\*\*\+\d+\.\d\d\*\* \[", row(told, "Seq, Hamming, V")[3])
 
 
 def test_seeds_of_one_loss_are_the_yardstick(results: Results) -> None:
@@ -113,8 +120,8 @@ def test_losses_are_compared_with_label_smoothing_too(results: Results) -> None:
     found = row(told, "Tok-Seq, CIDEr, V_refs")
     apart = mean(scored(3.0, seed).mean() for seed in range(5)) - scored(0.1, 0).mean()
     assert found[1] == "Label smoothing"
-    assert found[2].strip("*") == f"{apart:+.2f}"
-    assert found[4] == "", "label smoothing has one seed"
+    assert found[2].split()[0].strip("*") == f"{apart:+.2f}"
+    assert found[3] == "", "label smoothing has one seed"
 
 
 def test_behaviour_examples_commands_and_time_are_there(results: Results) -> None:
@@ -164,7 +171,7 @@ def test_less_data_beams_grids_and_other_splits_have_their_tables() -> None:
     assert f"{gain:+.2f}" in cells[1]
     assert cells[3].startswith(f"{mean(scored(1.0, seed).mean() for seed in range(5)):.2f} ± ")
     assert "fractions.svg" in page.charts
-    assert f"| 3 | 5 | 30.00 | 50.00 | {scored(0.5, 0).mean():.2f} |" in told
+    assert f"| 3 | 5 | 30.00 | 50.00 | {scored(0.5, 0).mean():.2f} |" in told  # models, beam, BLEU-4, ROUGE-L, CIDEr
     assert "| tok | 0.1 | **91.00** |" in told
     assert "| tok | 0.2 | unfinished |" in told
     assert "## Captioning without attention (news)" in told

@@ -83,5 +83,5 @@ def test_translations_are_recorded_with_their_counts(runs: Path, tmp_path: Path)
         written = {held["id"]: held["hypotheses"][0]["text"] for held in words}
         assert held.value == pytest.approx(whole.corpus_score([written[n] for n in range(10)], [texts]).score)
     told = text(make_page(made))
-    assert "| loss | BLEU, ours | seeds |" in told
-    assert "\n| Label smoothing | " in told
+    assert "**BLEU**, by loss:" in told
+    assert "\n| Label\u00a0smoothing | " in told

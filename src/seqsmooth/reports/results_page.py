@@ -108,9 +108,9 @@ def _chapter(page: Page, group: Group, chapter: Chapter) -> None:
     name = re.sub(r"[^a-z0-9]+", "-", f"{chapter.title}{told}".lower()).strip("-")
     page.say(f"## {chapter.title}{told}", chapter.note)
     records = _trained([one for line in group.lines for one in line.records])
-    page.say(tables.scores(group, chapter), tables.yardstick(group))
-    page.say(f"Training: {_time(records)}.", tables.signatures(group))
     main = tables.MAIN[group.task]
+    page.say(f"**{NAMES[main]}**, by loss:", tables.scores(group, chapter), tables.yardstick(group))
+    page.say(f"Training: {_time(records)}.", tables.signatures(group))
     lines = [line for _, line in tables.ordered(group, chapter) if line is not None]
     made = group.differences(main)
     intervals = []
@@ -124,8 +124,9 @@ def _chapter(page: Page, group: Group, chapter: Chapter) -> None:
         title = f"{NAMES[main]}: difference from {BASELINE}"
         svg = forest(title, "difference, 95 % interval", intervals, left=220, alone=True)
         page.say(page.draw(f"{name}-differences", title, svg))
-    for heading, rest in (("Other differences", tables.pairs(group)), ("Other metrics", tables.others(group, chapter))):
-        page.say(*([f"### {heading}", rest] if rest else []))
+    pairs = tables.pairs(group)
+    page.say(*(["### Other differences", pairs] if pairs else []))
+    page.say("### Other metrics, and time", tables.others(group, chapter))
     _behaviour(page, group, chapter, name)
     shown = _main(lines)[:SHOWN]
     if shown and shown[0].records[0].examples:

@@ -13,6 +13,7 @@ from seqsmooth.reports.results import BASELINE, Group, Line, Results
 from seqsmooth.reports.table import NAMES
 
 NOT_RUN = "not run"
+NO_BREAK = "\u00a0"
 MAIN = {"captions": "cider", "translation": "sacrebleu"}
 Column = tuple[str, Callable[[str, Line | None], str]]
 SECOND = {"captions": "bleu-4", "translation": "sacrebleu-13a"}
@@ -25,35 +26,55 @@ def ordered(group: Group, chapter: Chapter) -> list[tuple[str, Line | None]]:
 
 
 def scores(group: Group, chapter: Chapter) -> str:
-    """The main table: the paper's number, ours, and the difference from MLE with its intervals."""
+    """The main metric: the paper's number, ours, and the difference from MLE with its intervals."""
+    metric = MAIN[group.task]
+    return _table_of(group, chapter, _columns(group, metric, _paper(chapter, metric)))
+
+
+def others(group: Group, chapter: Chapter) -> str:
+    """Further metrics, the second with the paper's numbers and differences; and the time of a run."""
     main, second = MAIN[group.task], SECOND[group.task]
-    columns = _columns(group, main, _paper(chapter, main), whole=True)
+    columns: list[Column] = []
     if second in group.metrics:
-        columns += _columns(group, second, _paper(chapter, second), whole=False)
+        known = _columns(group, second, _paper(chapter, second))
+        columns += [(f"{NAMES[second]}, {name}", tell) for name, tell in known[:-1]]
+    columns += [_means(name) for name in group.metrics if name in NAMES and name not in (main, second)]
     columns.append(("seconds a run", lambda label, line: "" if line is None else f"{line.seconds:.0f}"))
-    rows = [[label, *(tell(label, line) for _, tell in columns)] for label, line in ordered(group, chapter)]
-    return table(["loss", *(heading for heading, _ in columns)], rows)
+    return _table_of(group, chapter, columns)
 
 
-def _columns(group: Group, metric: str, paper: Mapping[str, float], *, whole: bool) -> list[Column]:
-    """Those of a metric: all of them, or the scores and their differences alone."""
-    name, made = NAMES[metric], group.differences(metric)
+def _columns(group: Group, metric: str, paper: Mapping[str, float]) -> list[Column]:
+    """Those of a metric; without numbers of the paper, those of the paper are left out."""
+    made = group.differences(metric)
+
+    def printed(label: str, line: Line | None) -> str:
+        if label not in paper or BASELINE not in paper:
+            return _number(paper.get(label))
+        gained = "" if label == BASELINE else f" ({_signed(paper[label] - paper[BASELINE])})"
+        return f"{_number(paper[label])}{gained}"
+
+    def reached(label: str, line: Line | None) -> str:
+        return NOT_RUN if line is None else f"{_spread(line.values(metric))} ({len(line.records)})"
 
     def gained(label: str, line: Line | None) -> str:
-        there = label in paper and BASELINE in paper and label != BASELINE
-        return _signed(paper[label] - paper[BASELINE]) if there else ""
+        return " ".join(_difference(made.get(label))[:2]).strip()
 
     known: list[Column] = [
-        (f"{name}, paper", lambda label, line: _number(paper.get(label))),
-        (f"{name}, ours", lambda label, line: NOT_RUN if line is None else _spread(line.values(metric))),
-        ("seeds", lambda label, line: "" if line is None else str(len(line.records))),
-        (f"{name}, paper - its {BASELINE}", gained),
-        (f"{name}, ours - {BASELINE}", lambda label, line: _difference(made.get(label))[0]),
-        ("95 %, items", lambda label, line: _difference(made.get(label))[1]),
-        ("95 %, items and trainings", lambda label, line: _difference(made.get(label))[2]),
+        (f"paper (- {BASELINE})", printed),
+        ("ours (seeds)", reached),
+        (f"ours - {BASELINE} [95 %: items]", gained),
+        ("[items and trainings]", lambda label, line: _difference(made.get(label))[2]),
     ]
-    chosen = range(len(known)) if whole else (0, 1, 4)
-    return [known[place] for place in chosen if paper or place not in (0, 3)]
+    return [column for column in known if paper or not column[0].startswith("paper")]
+
+
+def _means(metric: str) -> Column:
+    return NAMES[metric], lambda label, line: "" if line is None else _spread(line.values(metric))
+
+
+def _table_of(group: Group, chapter: Chapter, columns: Sequence[Column]) -> str:
+    rows = [[label, *(tell(label, line) for _, tell in columns)] for label, line in ordered(group, chapter)]
+    return table(["loss", *(heading for heading, _ in columns)], rows)
 
 
 def yardstick(group: Group) -> str:
@@ -77,21 +98,13 @@ def signatures(group: Group) -> str:
     return "Signatures: " + "; ".join(f"{NAMES[name]} `{held[name].signature}`" for name in names) + "."
 
 
-def others(group: Group, chapter: Chapter) -> str:
-    """The metrics that the main table has not."""
-    shown = (MAIN[group.task], SECOND[group.task])
-    rest = [name for name in group.metrics if name in NAMES and name not in shown]
-    lines = [(label, line) for label, line in ordered(group, chapter) if line is not None]
-    rows = [[label, *(_spread(line.values(name)) for name in rest)] for label, line in lines]
-    return table(["loss", *(NAMES[name] for name in rest)], rows) if rest else ""
-
-
 def pairs(group: Group) -> str:
     """What is compared beside MLE, where both were run."""
     metric = MAIN[group.task]
     made = [(ours, theirs, group.difference(metric, ours, theirs)) for ours, theirs in PAIRS]
-    rows = [[ours, theirs, *_difference(held)] for ours, theirs, held in made if held is not None]
-    head = ["loss", "minus", NAMES[metric], "95 %, items", "95 %, items and trainings"]
+    told = [(ours, theirs, _difference(held)) for ours, theirs, held in made if held is not None]
+    rows = [[ours, theirs, f"{value} {items}", trainings] for ours, theirs, (value, items, trainings) in told]
+    head = ["loss", "minus", f"{NAMES[metric]} [95 %: items]", "[items and trainings]"]
     return table(head, rows) if rows else ""
 
 
@@ -180,10 +193,13 @@ def choice(held: Mapping[str, Any]) -> str:
 
 
 def table(head: Sequence[str], rows: Iterable[Sequence[str]], *, numbers: bool = True) -> str:
-    """A table in Markdown; all columns but the first are numbers, or texts."""
+    """A table in Markdown; all columns but the first are numbers, which are never broken over lines, or texts."""
     rule = "---:" if numbers else "---"
     lines = [f"| {' | '.join(head)} |", "|---|" + f"{rule}|" * (len(head) - 1)]
-    return "\n".join([*lines, *(f"| {' | '.join(row)} |" for row in rows)])
+    for row in rows:
+        cells = [cell.replace(" ", NO_BREAK) for cell in row] if numbers else row
+        lines.append(f"| {' | '.join(cells)} |")
+    return "\n".join(lines)
 
 
 def _paper(chapter: Chapter, metric: str) -> dict[str, float]:
