@@ -6,8 +6,8 @@
         references: Tensor,  # (B, R, S) int64
     ) -> Tensor:  # (B, L)
 
-gives a table of arguments with the comments, and a line on what is returned, whatever the docstring says beside. Fields of
-dataclasses likewise.
+gives a table of arguments with the comments, and a line on what is returned, whatever the docstring says beside.
+Fields of dataclasses likewise.
 """
 
 from __future__ import annotations

@@ -34,6 +34,15 @@ def meteor(
         references: the references of each id.
         timeout: how many seconds the jar may take.
         tokenised: how the sentences were tokenised, for the signature.
+
+    Examples:
+        >>> from seqsmooth.metrics import Absent
+        >>> try:
+        ...     found = f"{meteor({1: 'a dog'}, {1: ['a dog']}).value:.1f}"
+        ... except Absent as told:  # no Java here, or no jar: the sentence says which
+        ...     found = "-"
+        >>> found in ("1.0", "-")
+        True
     """
     corpus = Corpus.align(hypotheses, references)
     path = java.jar("METEOR", "meteor", "meteor-1.5.jar")

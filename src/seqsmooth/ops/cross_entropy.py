@@ -75,7 +75,7 @@ def cross_entropy(
     *,
     ignore_index: int = IGNORED,
     reduction: Reduction = "mean",
-    num_items: Tensor | float | None = None,
+    num_items: Tensor | float | None = None,  # ()
     inplace: bool = False,
 ) -> Tensor:
     """Cross entropy - sum_v q(v) ln p(v) against any soft target.

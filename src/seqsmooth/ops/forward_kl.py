@@ -26,7 +26,7 @@ def forward_kl(
     tail: Tail | Literal["bucket"] = "zero",
     mask: Tensor | None = None,  # (...) bool
     reduction: Reduction = "mean",
-    num_items: Tensor | float | None = None,
+    num_items: Tensor | float | None = None,  # ()
 ) -> Tensor:
     """sum_v t(v) (ln t(v) - ln p(v)): the cross entropy against `SoftTarget.from_topk`, less the teacher's entropy.
 

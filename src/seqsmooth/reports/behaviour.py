@@ -64,6 +64,12 @@ class Behaviour:
         rare: the same for the rarest words, which together make 5 % of the training text.
         calibration: by the confidence, tokens of the references under teacher forcing.
         nll: of a token of the references, EOS included, in nats.
+
+    Examples:
+        >>> bins = (Bin(tokens=10, confidence=9.0, right=7), Bin(tokens=10, confidence=5.0, right=5))
+        >>> seen = Behaviour((0, 2, 2), (0, 0, 4), 9, (), Recall(0, 0, 0), bins, nll=2.0)
+        >>> seen.mean_length, f"{seen.calibration_error:.2f}"  # two of one word, two of two; |9 - 7| of 20
+        (1.5, '0.10')
     """
 
     lengths: tuple[int, ...]

@@ -1,0 +1,166 @@
+"""Every public name has a docstring, the shapes of its tensors, an example that runs, and a place in an API page."""
+
+from __future__ import annotations
+
+import ast
+import importlib.util
+import inspect
+import re
+import textwrap
+from collections.abc import Iterator
+from functools import cache
+from itertools import pairwise
+from pathlib import Path
+from types import ModuleType
+from typing import Any
+
+import pytest
+
+import seqsmooth
+from test_project import PAGES, python_blocks
+
+ROOT = Path(__file__).resolve().parents[1]
+ROOMS = (
+    "ops",
+    "rewards",
+    "smoothing",
+    "text",
+    "data",
+    "models",
+    "decoding",
+    "metrics",
+    "training",
+    "reports",
+    "integrations",
+    "conformance",
+)
+SHAPE = re.compile(r"#.*\(.*\)")
+
+
+def names() -> dict[str, Any]:
+    """What can be imported from the package or from a room, by the shortest path; modules and the version apart."""
+    found: dict[str, Any] = {}
+    seen: set[int] = set()
+    for path in ("seqsmooth", *(f"seqsmooth.{room}" for room in ROOMS)):
+        module = importlib.import_module(path)
+        for name in module.__all__:
+            value = getattr(module, name)
+            if not isinstance(value, (ModuleType, str)) and id(value) not in seen:
+                seen.add(id(value))
+                found[f"{path}.{name}"] = value
+    return found
+
+
+NAMES = names()
+
+
+def documentation(path: str) -> str:
+    """The docstring of a name: its own, not one that Python or a base class made up."""
+    value = NAMES[path]
+    if inspect.isclass(value) or inspect.isfunction(value):
+        own = vars(value).get("__doc__") or "" if inspect.isclass(value) else value.__doc__ or ""
+        return "" if own.startswith(f"{value.__name__}(") else own
+    room, name = path.rsplit(".", 1)
+    for file in Path(inspect.getfile(importlib.import_module(room))).parent.glob("*.py"):
+        body = ast.parse(file.read_text(encoding="utf-8")).body
+        for here, after in pairwise(body):
+            target = here.targets[0] if isinstance(here, ast.Assign) else getattr(here, "target", None)
+            named = isinstance(target, ast.Name) and target.id == name
+            if named and isinstance(after, ast.Expr) and isinstance(after.value, ast.Constant):
+                return str(after.value.value)
+    return ""
+
+
+@cache
+def used_in_pages() -> frozenset[int]:
+    """Whatever of ours the Python blocks of the pages use, which `test_project` runs."""
+    found: set[int] = set()
+    for page in PAGES:
+        tree = ast.parse("\n".join(code for _, code, _ in python_blocks(page.read_text(encoding="utf-8"))))
+        homes = {"ss": "seqsmooth", "seqsmooth": "seqsmooth"}
+        for node in ast.walk(tree):
+            if isinstance(node, ast.ImportFrom) and (node.module or "").startswith("seqsmooth"):
+                homes |= {name.asname or name.name: f"{node.module}.{name.name}" for name in node.names}
+        for node in ast.walk(tree):
+            if isinstance(node, (ast.Name, ast.Attribute)) and isinstance(node.ctx, ast.Load):
+                first, *rest = ast.unparse(node).split(".")
+                if first in homes and all(part.isidentifier() for part in rest):
+                    found.add(id(resolved(".".join([homes[first], *rest]))))
+    return frozenset(found)
+
+
+def resolved(path: str) -> Any:
+    """The value at a path, through modules and classes; None where there is none."""
+    first, *rest = path.split(".")
+    value: Any = importlib.import_module(first)
+    for part in rest:
+        if isinstance(value, ModuleType) and not hasattr(value, part):
+            if importlib.util.find_spec(f"{value.__name__}.{part}") is None:
+                return None
+            importlib.import_module(f"{value.__name__}.{part}")
+        value = getattr(value, part, None)
+    return value
+
+
+def signatures(value: Any) -> Iterator[tuple[str, ast.FunctionDef, list[str]]]:
+    """The functions of a name that a user calls: itself, or what its class defines in public."""
+    if not (inspect.isclass(value) or inspect.isfunction(value)):
+        return
+    lines = inspect.getsource(value).splitlines()
+    tree = ast.parse(textwrap.dedent("\n".join(lines))).body[0]
+    for node in [tree] if isinstance(tree, ast.FunctionDef) else tree.body:  # type: ignore[attr-defined]
+        if isinstance(node, ast.FunctionDef) and (node.name == "__init__" or not node.name.startswith("_")):
+            yield node.name, node, lines
+
+
+@pytest.mark.parametrize("path", NAMES)
+def test_it_has_a_docstring(path: str) -> None:
+    assert documentation(path).strip(), f"{path} must have a docstring, but has none."
+
+
+@pytest.mark.parametrize("path", NAMES)
+def test_it_has_an_example_that_is_run(path: str) -> None:
+    """A doctest, which `pytest --doctest-modules` runs, or a block of a page."""
+    assert ">>> " in documentation(path) or id(NAMES[path]) in used_in_pages(), (
+        f"{path} must have an example in its docstring or in a page of docs/, but has none."
+    )
+
+
+@pytest.mark.parametrize("path", NAMES)
+def test_every_tensor_has_its_shape(path: str) -> None:
+    for name, node, lines in signatures(NAMES[path]):
+        arguments = [*node.args.posonlyargs, *node.args.args, *node.args.kwonlyargs]
+        for argument in (*arguments, *filter(None, [node.args.vararg])):
+            annotation = ast.unparse(argument.annotation) if argument.annotation else ""
+            if re.search(r"\bTensor\b", re.sub(r"\[.*\]", "", annotation)):
+                line = lines[argument.lineno - 1]
+                assert SHAPE.search(line), f"`{argument.arg}` of {path}.{name} must have its shape on its line: {line}"
+
+
+@cache
+def in_api_pages() -> frozenset[int]:
+    directives = (
+        re.findall(r"^::: (\S+)$", page.read_text(encoding="utf-8"), re.MULTILINE)
+        for page in (ROOT / "docs/api").glob("*.md")
+    )
+    return frozenset(id(resolved(path)) for paths in directives for path in paths)
+
+
+@pytest.mark.parametrize("path", NAMES)
+def test_it_is_in_an_api_page(path: str) -> None:
+    assert id(NAMES[path]) in in_api_pages(), f"{path} must be in a page of docs/api, but is in none."
+
+
+def test_the_names_are_found() -> None:
+    assert NAMES["seqsmooth.Objective"] is seqsmooth.Objective
+    assert {path.rsplit(".", 1)[0] for path in NAMES} >= {"seqsmooth", "seqsmooth.rewards", "seqsmooth.conformance"}
+    assert set(ROOMS) == {
+        path.parent.name
+        for path in (ROOT / "src/seqsmooth").glob("*/__init__.py")
+        if "__all__" in path.read_text(encoding="utf-8")
+    }
+
+
+def test_a_missing_docstring_is_seen() -> None:
+    assert resolved("seqsmooth.nowhere") is None
+    assert resolved("seqsmooth.Similarity.from_model") is not None
