@@ -6,6 +6,7 @@ import ast
 import importlib.util
 import inspect
 import re
+import sys
 import textwrap
 from collections.abc import Iterator
 from functools import cache
@@ -98,7 +99,9 @@ def resolved(path: str) -> Any:
             if importlib.util.find_spec(f"{value.__name__}.{part}") is None:
                 return None
             importlib.import_module(f"{value.__name__}.{part}")
-        value = getattr(value, part, None)
+        # A function may hide the module of its name, as `reports.behaviour` does.
+        hidden = sys.modules.get(value.__module__) if getattr(value, "__name__", None) == part else value
+        value = getattr(value, part, None) or getattr(hidden, part, None)
     return value
 
 

@@ -20,6 +20,8 @@ import griffe
 
 ARGUMENT = re.compile(r"^\s*\*{0,2}(?P<name>\w+): .*?  # (?P<comment>.+)$")
 RESULT = re.compile(r"^\s*\) -> .*:  # (?P<comment>\(.+)$|^\s*def .* -> .*:  # (?P<inline>\(.+)$")
+SIZE = r"(?:[A-Z][\w' +-]*|\d+[\w +-]*|\.\.\.)"
+SHAPE = re.compile(rf"\((?:{SIZE}(?:, {SIZE})*,?)?\)(?: (?:bool|u?int\d+|float\d+)\b)?")
 FIELD = re.compile(r"^\s*\w+: .*?  # (?P<comment>.+)$")
 
 
@@ -54,8 +56,10 @@ def _annotate(function: griffe.Function) -> None:
     text = _with_arguments(inspect.cleandoc(text), comments)
     if result and function is owner and "\nReturns:" not in text:
         text = _before_examples(text, f"Returns:\n    {_marked(result)}")
-    line = owner.docstring.lineno if owner.docstring else function.lineno
-    owner.docstring = griffe.Docstring(text, lineno=line, parent=owner)
+    if owner.docstring is None:
+        owner.docstring = griffe.Docstring(text, lineno=function.lineno, parent=owner, parser="google")
+    else:
+        owner.docstring.value = text
 
 
 def _comments(lines: list[str]) -> tuple[dict[str, str], str | None]:
@@ -91,5 +95,5 @@ def _before_examples(text: str, section: str) -> str:
 
 
 def _marked(comment: str) -> str:
-    """The shape as code, what follows it as text."""
-    return re.sub(r"^(\([^)]*\)(?: (?:bool|int\d+|float\d+))?)", r"`\1`", comment)
+    """Shapes as code, what else is said as text."""
+    return SHAPE.sub(r"`\g<0>`", comment)

@@ -1,8 +1,8 @@
 """A hook of mkdocs: files of the repository that are pages of the site, too, and the links to them.
 
 Each example and the changelog is a page, made of the file itself. A link that is good in the repository, as
-`../examples/plain_loop.py`, is turned into one to that page. A page of the navigation that ends with a question mark
-is listed where it exists.
+`../examples/plain_loop.py`, becomes one to that page; of a link to any other file outside of docs/ its text is left. A
+page of the navigation that ends with a question mark is listed where it exists.
 """
 
 from __future__ import annotations
@@ -13,13 +13,12 @@ from pathlib import Path
 
 from mkdocs.config.defaults import MkDocsConfig
 from mkdocs.structure.files import File, Files
+from mkdocs.structure.pages import Page
 
 ROOT = Path(__file__).resolve().parents[2]
 EXAMPLES = "Examples"
-OUTWARD = {
-    re.compile(r"\]\((?:\.\./)+examples/(\w+)\.py\)"): r"](%sexamples/\1.md)",
-    re.compile(r"\]\((?:\.\./)+CHANGELOG\.md\)"): r"](%schangelog.md)",
-}
+PAGES = {"CHANGELOG.md": "changelog.md", "CONTRIBUTING.md": "contributing.md"}
+OUTWARD = re.compile(r"\[(?P<text>[^\]\n]+)\]\((?P<up>(?:\.\./)+)(?P<path>[^)\s]+)\)")
 
 
 def on_config(config: MkDocsConfig) -> MkDocsConfig:
@@ -47,12 +46,18 @@ def on_files(files: Files, config: MkDocsConfig) -> Files:
     return files
 
 
-def on_page_markdown(markdown: str, page: object, **_: object) -> str:
+def on_page_markdown(markdown: str, page: Page, **_: object) -> str:
     """Called with the text of each page."""
-    up = "../" * page.file.src_uri.count("/")  # type: ignore[attr-defined]
-    for link, target in OUTWARD.items():
-        markdown = link.sub(target % up, markdown)
-    return markdown
+    depth = page.file.src_uri.count("/")
+
+    def turned(link: re.Match[str]) -> str:
+        if link["up"].count("/") <= depth:
+            return link[0]
+        example = re.fullmatch(r"examples/(\w+)\.py", link["path"])
+        target = f"examples/{example[1]}.md" if example else PAGES.get(link["path"])
+        return f"[{link['text']}]({'../' * depth}{target})" if target else link["text"]
+
+    return OUTWARD.sub(turned, markdown)
 
 
 def _present(entry: object, folder: Path) -> object:
