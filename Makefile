@@ -34,7 +34,7 @@ lint: $(VENV)/.dev ## ruff, mypy and the import rule, nothing changed
 
 docs: $(VENV)/.dev ## build the site into site/; a dead link is an error
 	@echo '== mkdocs build --strict'
-	@NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --strict --quiet
+	@NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --strict
 
 format: $(VENV)/.dev ## let ruff rewrite what it can
 	@$(BIN)/ruff check --fix .
