@@ -9,6 +9,7 @@ import re
 import sys
 import textwrap
 from collections.abc import Iterator
+from dataclasses import is_dataclass
 from functools import cache
 from itertools import pairwise
 from pathlib import Path
@@ -105,15 +106,33 @@ def resolved(path: str) -> Any:
     return value
 
 
-def signatures(value: Any) -> Iterator[tuple[str, ast.FunctionDef, list[str]]]:
-    """The functions of a name that a user calls: itself, or what its class defines in public."""
+def source(value: Any) -> tuple[list[ast.stmt], list[str]]:
+    """What a class or function is made of, and its lines; of a class what its users see."""
     if not (inspect.isclass(value) or inspect.isfunction(value)):
-        return
+        return [], []
     lines = inspect.getsource(value).splitlines()
     tree = ast.parse(textwrap.dedent("\n".join(lines))).body[0]
-    for node in [tree] if isinstance(tree, ast.FunctionDef) else tree.body:  # type: ignore[attr-defined]
-        if isinstance(node, ast.FunctionDef) and (node.name == "__init__" or not node.name.startswith("_")):
-            yield node.name, node, lines
+    if not isinstance(tree, ast.ClassDef):
+        return [tree], lines
+    seen = [
+        node for node in tree.body if getattr(node, "name", "")[:1] != "_" or getattr(node, "name", "") == "__init__"
+    ]
+    return seen, lines
+
+
+def tensors(node: ast.stmt, *, fields: bool) -> Iterator[ast.expr | ast.arg]:
+    """What of a function (or of a field) is a tensor, or may be one; those inside of lists are told elsewhere."""
+    found: list[ast.expr | ast.arg | None] = []
+    if isinstance(node, ast.FunctionDef):
+        given = node.args
+        found = [*given.posonlyargs, *given.args, *given.kwonlyargs, given.vararg, node.returns]
+    elif isinstance(node, ast.AnnAssign) and fields:
+        found = [node.annotation]
+    for each in found:
+        annotation = each.annotation if isinstance(each, ast.arg) else each
+        if annotation is not None and "Tensor" in re.findall(r"\w+", re.sub(r"\[.*\]", "", ast.unparse(annotation))):
+            assert each is not None
+            yield each
 
 
 @pytest.mark.parametrize("path", NAMES)
@@ -131,13 +150,12 @@ def test_it_has_an_example_that_is_run(path: str) -> None:
 
 @pytest.mark.parametrize("path", NAMES)
 def test_every_tensor_has_its_shape(path: str) -> None:
-    for name, node, lines in signatures(NAMES[path]):
-        arguments = [*node.args.posonlyargs, *node.args.args, *node.args.kwonlyargs]
-        for argument in (*arguments, *filter(None, [node.args.vararg])):
-            annotation = ast.unparse(argument.annotation) if argument.annotation else ""
-            if re.search(r"\bTensor\b", re.sub(r"\[.*\]", "", annotation)):
-                line = lines[argument.lineno - 1]
-                assert SHAPE.search(line), f"`{argument.arg}` of {path}.{name} must have its shape on its line: {line}"
+    """Arguments, results, and the fields of what travels; a module's buffers are its own affair."""
+    nodes, lines = source(NAMES[path])
+    for node in nodes:
+        for tensor in tensors(node, fields=is_dataclass(NAMES[path])):
+            line = lines[tensor.lineno - 1]
+            assert SHAPE.search(line), f"A tensor of {path} must have its shape on its line, but has none: {line}"
 
 
 @cache

@@ -27,7 +27,7 @@ def forward_kl(
     mask: Tensor | None = None,  # (...) bool
     reduction: Reduction = "mean",
     num_items: Tensor | float | None = None,  # ()
-) -> Tensor:
+) -> Tensor:  # (), or (...) where not reduced
     """sum_v t(v) (ln t(v) - ln p(v)): the cross entropy against `SoftTarget.from_topk`, less the teacher's entropy.
 
     Its gradient is that of the cross entropy, and of `Teacher` in an objective. Positions of which the store has

@@ -33,7 +33,7 @@ def linear_cross_entropy(
     reduction: Reduction = "mean",
     num_items: Tensor | float | None = None,  # ()
     chunk: int | None = None,
-) -> Tensor:
+) -> Tensor:  # (), or (...) where not reduced
     """`cross_entropy(hidden @ weight.T + bias, target)` with at most `chunk` rows of logits in memory.
 
     Gradients are exact. The kernels compute them in the forward pass, chunk by chunk; plain torch, and

@@ -168,14 +168,14 @@ class Loss:
         '0.2250'
     """
 
-    total: Tensor
+    total: Tensor  # (), or (B, T) where not reduced
     """What to minimise: a scalar, or with `reduction="none"` one number a position of the decoded sequences."""
-    nll: Tensor
+    nll: Tensor  # (), or (B, T) likewise
     """The unsmoothed negative log-likelihood of the ground truth, reduced alike, without gradient."""
-    tokens: Tensor
-    """() number of ground-truth positions in this call."""
-    ess: Tensor
-    """() effective number of samples of an item, (sum w)^2 / sum w^2, on average; infinite where nothing is sampled."""
+    tokens: Tensor  # ()
+    """Number of ground-truth positions in this call."""
+    ess: Tensor  # ()
+    """Effective number of samples of an item, (sum w)^2 / sum w^2, on average; infinite where nothing is sampled."""
 
 
 def measured(truth: Truth, reading: Reading, *rows: Rows) -> Measure:

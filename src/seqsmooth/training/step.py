@@ -122,7 +122,7 @@ class TrainingStep:
             head = self.model.head
             return self.objective.head(hidden, head.weight, candidates, head.bias, num_items=num_items)
 
-    def whole(self, batches: tuple[Batch, ...]) -> Tensor | None:
+    def whole(self, batches: tuple[Batch, ...]) -> Tensor | None:  # ()
         """What the losses of batches are divided by; None for the tokens of the only one."""
         rule = "batches that know the tokens of all processes"
         checks.must(self.world == 1 or all(batch.tokens is not None for batch in batches), "batches", rule, "not")
