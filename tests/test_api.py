@@ -114,10 +114,8 @@ def source(value: Any) -> tuple[list[ast.stmt], list[str]]:
     tree = ast.parse(textwrap.dedent("\n".join(lines))).body[0]
     if not isinstance(tree, ast.ClassDef):
         return [tree], lines
-    seen = [
-        node for node in tree.body if getattr(node, "name", "")[:1] != "_" or getattr(node, "name", "") == "__init__"
-    ]
-    return seen, lines
+    hidden = re.compile(r"_(?!_init__$)")
+    return [node for node in tree.body if not hidden.match(getattr(node, "name", ""))], lines
 
 
 def tensors(node: ast.stmt, *, fields: bool) -> Iterator[ast.expr | ast.arg]:

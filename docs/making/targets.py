@@ -110,19 +110,22 @@ def draw_samples(world: World) -> str:
         candidates = objective.propose(references[:, 0], references=references, generator=generator)
         weights[name] = candidates.weights[0].tolist()
     truth = words.decode(candidates.sequences[0, 0].tolist())
-    parts = [text(0, 14, "y", weight=600), text(690, 14, "w, constant", size=11), text(790, 14, "w, CIDEr", size=11)]
     rows = [words.decode(ids) for ids in candidates.sequences[0].tolist()]
     widths = [8.2 * max(len(word) for word in column) + 8 for column in zip(*rows, strict=True)]
+    first = sum(widths) + 40
+    starts = {"constant": first, "CIDEr": first + 110}
+    parts = [text(0, 14, "y", weight=600)]
+    parts += [text(start, 14, f"w, {name}", size=11) for name, start in starts.items()]
     for row, sampled in enumerate(rows):
         top = 24 + row * 26
         for place, (ours, theirs) in enumerate(zip(sampled, truth, strict=True)):
             look = {"colour": ORANGE, "weight": 600} if ours != theirs else {}
             parts.append(text(sum(widths[:place]), top + 15, ours, **look))
-        for start, name in ((690, "constant"), (790, "CIDEr")):
+        for name, start in starts.items():
             mass = weights[name][row]
             parts.append(box(start, top + 4, 70 * mass, 13, GREY if row == 0 else BLUE))
             parts.append(text(start + 70 * mass + 5, top + 15, f"{mass:.2f}", size=11))
-    return picture(880, 24 + 6 * 26 + 6, parts)
+    return picture(first + 210, 24 + 6 * 26 + 6, parts)
 
 
 def draw_rates() -> str:
