@@ -74,11 +74,12 @@ def documentation(path: str) -> str:
 
 
 @cache
-def used_in_pages() -> frozenset[int]:
-    """Whatever of ours the Python blocks of the pages use, which `test_project` runs."""
+def used_in_examples() -> frozenset[int]:
+    """Whatever of ours is used by the Python blocks of the pages and by examples/, all of which other tests run."""
+    pages = ["\n".join(code for _, code, _ in python_blocks(page.read_text(encoding="utf-8"))) for page in PAGES]
+    scripts = [path.read_text(encoding="utf-8") for path in (ROOT / "examples").glob("*.py")]
     found: set[int] = set()
-    for page in PAGES:
-        tree = ast.parse("\n".join(code for _, code, _ in python_blocks(page.read_text(encoding="utf-8"))))
+    for tree in map(ast.parse, pages + scripts):
         homes = {"ss": "seqsmooth", "seqsmooth": "seqsmooth"}
         for node in ast.walk(tree):
             if isinstance(node, ast.ImportFrom) and (node.module or "").startswith("seqsmooth"):
@@ -140,9 +141,9 @@ def test_it_has_a_docstring(path: str) -> None:
 
 @pytest.mark.parametrize("path", NAMES)
 def test_it_has_an_example_that_is_run(path: str) -> None:
-    """A doctest, which `pytest --doctest-modules` runs, or a block of a page."""
-    assert ">>> " in documentation(path) or id(NAMES[path]) in used_in_pages(), (
-        f"{path} must have an example in its docstring or in a page of docs/, but has none."
+    """A doctest, which `pytest --doctest-modules` runs, a block of a page, or a script of examples/."""
+    assert ">>> " in documentation(path) or id(NAMES[path]) in used_in_examples(), (
+        f"{path} must have an example, in its docstring, in a page of docs/ or in examples/, but has none."
     )
 
 
