@@ -48,17 +48,20 @@ def test_a_page_with_a_question_mark_is_listed_where_it_is(tmp_path: Path) -> No
     assert config.nav == [{"Section": [{"Here": "here.md"}, {"Always": "always.md"}]}]
 
 
-def test_shapes_are_read_off_the_code(tmp_path: Path) -> None:
-    griffe = pytest.importorskip("griffe", reason="needs griffe: pip install 'seqsmooth[dev]'")
-    (tmp_path / "small").mkdir()
-    (tmp_path / "small/__init__.py").write_text(
-        """\
+LAW = """\
 class Law:
-    \'\'\'A law.
+    \'\'\'A law <q, z>.
 
     Args:
         rows: some rows.
+
+    Examples:
+        >>> Law(1) < Law(2)
     \'\'\'
+
+    bias: Tensor  # (V,)
+    scale: Tensor  # ()
+    \'\'\'What multiplies.\'\'\'
 
     def __init__(
         self,
@@ -71,15 +74,35 @@ class Law:
         plain: int = 0,
     ) -> Tensor:  # (B, T, V)
         \'\'\'What follows.\'\'\'
-""",
-        encoding="utf-8",
-    )
-    loaded = griffe.load("small", search_paths=[tmp_path], extensions=griffe.load_extensions(part("shapes").Shapes()))
-    law = loaded["Law"].docstring.value
-    assert "    rows: `(V, D)`; some rows." in law
-    forward = loaded["Law.forward"].docstring.value
-    assert forward.endswith("Args:\n    tokens: `(B, T) int64`, padded\n\nReturns:\n    `(B, T, V)`\n")
-    assert "plain" not in forward
+"""
+
+
+def test_shapes_are_read_off_the_code(tmp_path: Path) -> None:
+    griffe = pytest.importorskip("griffe", reason="needs griffe: pip install 'seqsmooth[dev]'")
+    (tmp_path / "small.py").write_text(LAW, encoding="utf-8")
+    shapes = griffe.load_extensions(part("shapes").Shapes())
+    told = {
+        name: thing.docstring.value.strip()
+        for name, thing in griffe.load("small", search_paths=[tmp_path], extensions=shapes)["Law"].members.items()
+        if thing.docstring
+    }
+    assert told == {
+        "bias": "`(V,)`",
+        "scale": "`()`; What multiplies.",
+        "forward": "What follows.\n\nArgs:\n    tokens: `(B, T) int64`, padded\n\nReturns:\n    `(B, T, V)`",
+    }
+    law = griffe.load("small", search_paths=[tmp_path], extensions=shapes)["Law"].docstring.value
+    assert law.startswith("A law &lt;q, z>.\n\nArgs:\n    rows: `(V, D)`; some rows.\n\nExamples:\n")
+    assert ">>> Law(1) < Law(2)" in law
+
+
+def test_no_api_page_shows_a_module_for_a_function() -> None:
+    """A module and what it defines may have one name, and griffe then takes the module: the page must say more."""
+    griffe = pytest.importorskip("griffe", reason="needs griffe: pip install 'seqsmooth[dev]'")
+    package = griffe.load("seqsmooth", search_paths=[ROOT / "src"])
+    for page in (ROOT / "docs/api").glob("*.md"):
+        for path in re.findall(r"^::: seqsmooth\.(\S+)$", page.read_text(encoding="utf-8"), re.MULTILINE):
+            assert not package[path].is_module, f"{path} of {page.name} must be no module."
 
 
 def test_the_drawings_are_what_the_library_says() -> None:

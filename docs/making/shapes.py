@@ -7,7 +7,7 @@
     ) -> Tensor:  # (B, L)
 
 gives a table of arguments with the comments, and a line on what is returned, whatever the docstring says beside.
-Fields of dataclasses likewise.
+Fields of dataclasses likewise, in the table of their class where it has one.
 """
 
 from __future__ import annotations
@@ -19,10 +19,10 @@ from collections.abc import Iterator
 import griffe
 
 ARGUMENT = re.compile(r"^\s*\*{0,2}(?P<name>\w+): .*?  # (?P<comment>.+)$")
-RESULT = re.compile(r"^\s*\) -> .*:  # (?P<comment>\(.+)$|^\s*def .* -> .*:  # (?P<inline>\(.+)$")
-SIZE = r"(?:[A-Z][\w' +-]*|\d+[\w +-]*|\.\.\.)"
+RESULT = re.compile(r"^\s*(?:\)|def .*\)) -> .*?:(?:  # (?P<comment>.+))?$")
+SIZE = r"(?:\*?[A-Za-z][\w' +-]*|\d+[\w +-]*|\.\.\.)"
 SHAPE = re.compile(rf"\((?:{SIZE}(?:, {SIZE})*,?)?\)(?: (?:bool|u?int\d+|float\d+)\b)?")
-FIELD = re.compile(r"^\s*\w+: .*?  # (?P<comment>.+)$")
+EXAMPLES = "\nExamples:\n"
 
 
 class Shapes(griffe.Extension):
@@ -31,12 +31,13 @@ class Shapes(griffe.Extension):
     def on_package(self, *, pkg: griffe.Module, **_: object) -> None:
         """Called when the whole package is read."""
         for thing in _walk(pkg):
+            if thing.docstring is not None:
+                thing.docstring.value = _escaped(inspect.cleandoc(thing.docstring.value))
+        for thing in _walk(pkg):
             if isinstance(thing, griffe.Function):
-                _annotate(thing)
-            elif isinstance(thing, griffe.Attribute) and thing.docstring is None:
-                found = FIELD.match(thing.source) if thing.lineno else None
-                if found:
-                    thing.docstring = griffe.Docstring(_marked(found["comment"]), parent=thing)
+                _tell_function(thing)
+            elif isinstance(thing, griffe.Attribute) and isinstance(thing.parent, griffe.Class) and thing.lineno:
+                _tell_field(thing, thing.parent)
 
 
 def _walk(scope: griffe.Object) -> Iterator[griffe.Object]:
@@ -46,54 +47,70 @@ def _walk(scope: griffe.Object) -> Iterator[griffe.Object]:
             yield from _walk(member)
 
 
-def _annotate(function: griffe.Function) -> None:
-    comments, result = _comments(function.lines)
-    # What makes an object is described where its class is.
-    owner = function.parent if function.name == "__init__" and function.parent else function
-    if not comments and not result:
-        return
-    text = owner.docstring.value if owner.docstring else ""
-    text = _with_arguments(inspect.cleandoc(text), comments)
-    if result and function is owner and "\nReturns:" not in text:
-        text = _before_examples(text, f"Returns:\n    {_marked(result)}")
-    if owner.docstring is None:
-        owner.docstring = griffe.Docstring(text, lineno=function.lineno, parent=owner, parser="google")
-    else:
-        owner.docstring.value = text
-
-
-def _comments(lines: list[str]) -> tuple[dict[str, str], str | None]:
-    found: dict[str, str] = {}
-    for line in lines:
-        if result := RESULT.match(line):
-            return found, result["comment"] or result["inline"]
-        if re.match(r"^\s*(\) -> .*:|def .*\) -> .*:)$", line):
+def _tell_function(function: griffe.Function) -> None:
+    comments: dict[str, str] = {}
+    result = None
+    for line in function.lines:
+        if end := RESULT.match(line):
+            result = end["comment"]
             break
         if argument := ARGUMENT.match(line):
-            found[argument["name"]] = argument["comment"]
-    return found, None
-
-
-def _with_arguments(text: str, comments: dict[str, str]) -> str:
-    missing = []
+            comments[argument["name"]] = argument["comment"]
+    # What makes an object is described where its class is.
+    owner = function.parent if function.name == "__init__" and function.parent else function
+    text = owner.docstring.value if owner.docstring else ""
+    more = [f"    {name}: {_marked(comment)}" for name, comment in comments.items() if not _entry(text, name)]
     for name, comment in comments.items():
-        entry = re.compile(rf"^(    {name}: )", re.MULTILINE)
-        if entry.search(text):
-            text = entry.sub(lambda found, c=comment: f"{found[1]}{_marked(c)}; ", text, count=1)
-        else:
-            missing.append(f"    {name}: {_marked(comment)}")
-    if not missing:
-        return text
-    if "\nArgs:\n" in text:
-        return text.replace("\nArgs:\n", "\nArgs:\n" + "\n".join(missing) + "\n", 1)
-    return _before_examples(text, "Args:\n" + "\n".join(missing))
+        text = _with_shape(text, name, comment)
+    if more and "\nArgs:\n" in text:
+        text = text.replace("\nArgs:\n", "\n".join(["\nArgs:", *more, ""]), 1)
+    elif more:
+        text = _with_section(text, "\n".join(["Args:", *more]))
+    if result and function is owner and "\nReturns:" not in text:
+        text = _with_section(text, f"Returns:\n    {_marked(result)}")
+    _write(owner, text)
 
 
-def _before_examples(text: str, section: str) -> str:
-    before, mark, after = text.partition("\nExamples:\n")
-    return f"{before.rstrip()}\n\n{section}\n{mark}{after}" if mark else f"{text.rstrip()}\n\n{section}\n"
+def _tell_field(field: griffe.Attribute, owner: griffe.Class) -> None:
+    found = ARGUMENT.match(field.source.splitlines()[0])
+    if found is None:
+        return
+    if owner.docstring is not None and _entry(owner.docstring.value, field.name):
+        _write(owner, _with_shape(owner.docstring.value, field.name, found["comment"]))
+    else:
+        told = f"; {field.docstring.value}" if field.docstring else ""
+        _write(field, _marked(found["comment"]) + told)
+
+
+def _entry(text: str, name: str) -> re.Match[str] | None:
+    """Where a section of a docstring begins to tell of a name."""
+    return re.search(rf"^    {name}: ", text, re.MULTILINE)
+
+
+def _with_shape(text: str, name: str, comment: str) -> str:
+    entry = _entry(text, name)
+    return f"{text[: entry.end()]}{_marked(comment)}; {text[entry.end() :]}" if entry else text
+
+
+def _with_section(text: str, section: str) -> str:
+    before, mark, after = text.partition(EXAMPLES)
+    return f"{before.rstrip()}\n\n{section}\n{mark}{after}"
+
+
+def _write(owner: griffe.Object, text: str) -> None:
+    if owner.docstring is not None:
+        owner.docstring.value = text
+    elif text:
+        owner.docstring = griffe.Docstring(text, lineno=owner.lineno, parent=owner, parser="google")
 
 
 def _marked(comment: str) -> str:
     """Shapes as code, what else is said as text."""
     return SHAPE.sub(r"`\g<0>`", comment)
+
+
+def _escaped(text: str) -> str:
+    """A scalar product <q, z> is no tag of HTML; code stays as it is."""
+    before, mark, after = text.partition(EXAMPLES)
+    parts = re.split(r"(`[^`]*`)", before)
+    return "".join(part if part.startswith("`") else part.replace("<", "&lt;") for part in parts) + mark + after

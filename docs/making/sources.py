@@ -33,10 +33,9 @@ def on_files(files: Files, config: MkDocsConfig) -> Files:
     for path in sorted((ROOT / "examples").glob("*.py")):
         text = path.read_text(encoding="utf-8")
         title = (ast.get_docstring(ast.parse(text)) or path.stem).splitlines()[0]
-        name = path.stem.replace("_", " ")
-        page = f"# {name}\n\n{title}\n\n```py\n{text}```\n"
+        page = f"# {path.name}\n\n{title}\n\n```py\n{text}```\n"
         files.append(File.generated(config, f"examples/{path.stem}.md", content=page))
-        listed.append({name: f"examples/{path.stem}.md"})
+        listed.append({path.name: f"examples/{path.stem}.md"})
     for section in config.nav or []:
         for entry in next(iter(section.values())):
             if isinstance(entry, dict) and EXAMPLES in entry:
