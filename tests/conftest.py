@@ -18,6 +18,22 @@ settings.register_profile("repeatable", derandomize=True, deadline=None)
 settings.load_profile("repeatable")
 
 
+# Examples in docstrings that need an optional package, which are skipped where it is not installed.
+OPTIONAL = {
+    "seqsmooth.metrics.translation.": "sacrebleu",
+    "seqsmooth.models.captioner.parameter_groups": "efficientnet_lite_pytorch",
+    "seqsmooth.models.vision.": "efficientnet_lite_pytorch",
+    "seqsmooth.text.tokenisers.MosesTokeniser": "sacremoses",
+}
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    for item in items:
+        for place, package in OPTIONAL.items() if isinstance(item, pytest.DoctestItem) else ():
+            if item.name.startswith(place) and importlib.util.find_spec(package) is None:
+                item.add_marker(pytest.mark.skip(reason=f"needs {package}: pip install 'seqsmooth[dev]'"))
+
+
 @pytest.fixture
 def kernels(monkeypatch: pytest.MonkeyPatch) -> torch.device:
     """Make the kernels run, and say where: on the GPU, or on the CPU in Triton's interpreter."""

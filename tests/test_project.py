@@ -76,7 +76,15 @@ def test_continuous_integration_is_make_test() -> None:
 
 def test_make_test_checks_everything() -> None:
     makefile = (ROOT / "Makefile").read_text(encoding="utf-8")
-    for tool in ("ruff check", "ruff format --check", "mypy", "lint-imports", "pytest", "--cov-fail-under=95"):
+    for tool in (
+        "ruff check",
+        "ruff format --check",
+        "mypy",
+        "lint-imports",
+        "mkdocs build --strict",
+        "pytest",
+        "--cov-fail-under=95",
+    ):
         assert f"{tool}" in makefile, tool
     installs = [line for line in makefile.splitlines() if "pip install" in line]
     assert installs

@@ -46,6 +46,13 @@ class Subject:
     """A loss under examination: the mean over the positions whose label is not -100, unless told otherwise.
 
     Keywords may be arguments of the loss or, where `function` is a class, of its constructor.
+
+    Examples:
+        >>> from torch.nn import functional as F
+        >>> subject = Subject("torch", F.cross_entropy, smoothing="label_smoothing")
+        >>> loss = subject.loss(torch.zeros(1, 2, 4), torch.tensor([[3, -100]]), smoothing=0.1)
+        >>> f"{loss:.4f}"  # ln 4
+        '1.3863'
     """
 
     name: str
@@ -123,6 +130,11 @@ def load(
         uniform: whether that is label smoothing.
         shifts: whether position t predicts label t + 1, always.
         device: where its tensors are; the CPU by default.
+
+    Examples:
+        >>> subject = load("torch.nn.functional:cross_entropy")
+        >>> subject.call, subject.smoothing, subject.reduction
+        ('flat', 'label_smoothing', 'reduction')
     """
     function = _imported(name)
     known = _parameters(function)

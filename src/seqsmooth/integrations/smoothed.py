@@ -72,7 +72,7 @@ class Smoothed:
         model: nn.Module,
         inputs: dict[str, Any],
         return_outputs: bool = False,
-        num_items_in_batch: Tensor | int | None = None,
+        num_items_in_batch: Tensor | int | None = None,  # ()
     ) -> Any:
         """The loss of a batch, from the hidden states unless the outputs are asked for too."""
         if return_outputs:

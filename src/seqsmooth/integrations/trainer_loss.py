@@ -38,7 +38,16 @@ def huggingface(objective: Objective, model: nn.Module | None = None, *, shift: 
 
 
 class TrainerLoss:
-    """What `huggingface` makes: a function of outputs, labels and the number of items in the step."""
+    """What `huggingface` makes: a function of outputs, labels and the number of items in the step.
+
+    Examples:
+        >>> from types import SimpleNamespace
+        >>> import seqsmooth as ss
+        >>> compute_loss = TrainerLoss(ss.mle(), shift=False)
+        >>> outputs, labels = SimpleNamespace(logits=torch.zeros(1, 3, 4)), torch.tensor([[2, 1, -100]])
+        >>> f"{compute_loss(outputs, labels, num_items_in_batch=8):.4f}"  # 2 ln 4 over the items of the whole step
+        '0.3466'
+    """
 
     def __init__(self, objective: Objective, model: nn.Module | None = None, *, shift: bool | None = None) -> None:
         check_objective(objective)

@@ -31,9 +31,9 @@ def linear_cross_entropy(
     bias: Tensor | None = None,  # (V,)
     ignore_index: int = IGNORED,
     reduction: Reduction = "mean",
-    num_items: Tensor | float | None = None,
+    num_items: Tensor | float | None = None,  # ()
     chunk: int | None = None,
-) -> Tensor:
+) -> Tensor:  # (), or (...) where not reduced
     """`cross_entropy(hidden @ weight.T + bias, target)` with at most `chunk` rows of logits in memory.
 
     Gradients are exact. The kernels compute them in the forward pass, chunk by chunk; plain torch, and
@@ -48,6 +48,14 @@ def linear_cross_entropy(
         reduction: as in `cross_entropy`.
         num_items: as in `cross_entropy`.
         chunk: rows a chunk; by default as many as make 2**26 logits, or with kernels 1 GiB of them.
+
+    Examples:
+        >>> from seqsmooth import SoftTarget, cross_entropy
+        >>> hidden, weight = torch.randn(6, 16), torch.randn(50, 16)
+        >>> target = SoftTarget(torch.randint(50, (6, 2)), torch.tensor([0.9, 0.1]).expand(6, 2))
+        >>> loss = linear_cross_entropy(hidden, weight, target, chunk=2)  # never more than 2 x 50 logits
+        >>> torch.allclose(loss, cross_entropy(hidden @ weight.T, target), rtol=1e-4)
+        True
     """
     checks.whole("ignore_index", ignore_index)
     target = as_target(target)
