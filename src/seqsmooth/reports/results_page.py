@@ -65,10 +65,8 @@ def make_page(results: Results, folder: str = "results") -> Page:
     """Make the page; `folder` is where its charts are, seen from it."""
     page = Page(folder=folder)
     page.say("# Results", "<!-- written by `seqsmooth results` from records; change nothing by hand -->")
-    if not results.records:
-        page.say(NOTHING)
-        return page
-    page.say(_totals(results), results.discussion.strip(), "## How to read the tables", METHOD)
+    page.say(_totals(results) if results.records else NOTHING, results.discussion.strip())
+    page.say(*(["## How to read the tables", METHOD] if results.records else []))
     groups = {(group.table, group.split): group for group in results.groups}
     known = {chapter.table for chapter in CHAPTERS}
     new = dict.fromkeys(table for table, _ in groups if table not in known)
