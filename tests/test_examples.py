@@ -37,7 +37,7 @@ def test_an_example_has_less_than_80_lines(path: Path) -> None:
 
 
 @pytest.mark.parametrize("path", EXAMPLES, ids=named)
-def test_an_example_learns(path: Path, monkeypatch: pytest.MonkeyPatch, hashable_datasets: None) -> None:
+def test_an_example_learns(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     for prefix, packages in NEEDS.items():
         for package in packages if path.stem.startswith(prefix) else ():
             if importlib.util.find_spec(package) is None:
