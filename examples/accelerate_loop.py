@@ -5,7 +5,6 @@ python examples/accelerate_loop.py    or    accelerate launch --cpu --num_proces
 
 import torch
 from accelerate import Accelerator
-from accelerate.utils import set_seed
 from torch import Tensor, nn
 from torch.utils.data import DataLoader
 
@@ -40,7 +39,7 @@ def counting(rows: int, seed: int) -> Tensor:
 
 
 def main() -> tuple[float, float]:
-    set_seed(0)
+    torch.manual_seed(0)
     accelerator = Accelerator(cpu=True, mixed_precision="bf16", gradient_accumulation_steps=PARTS)
     angle = torch.arange(VOCABULARY)[:, None] * (2 * torch.pi / VOCABULARY)
     objective = ss.tok(torch.cat([angle.cos(), angle.sin()], 1), tau=0.1, alpha=0.2, specials=ss.Specials(pad=PAD))

@@ -7,7 +7,7 @@ import os
 import re
 import subprocess
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
@@ -28,7 +28,7 @@ def named(path: Path) -> str:
 
 
 @pytest.fixture
-def run(monkeypatch: pytest.MonkeyPatch) -> Callable[[Path], tuple[float, float]]:
+def run(monkeypatch: pytest.MonkeyPatch) -> Iterator[Callable[[Path], tuple[float, float]]]:
     """Run an example as a module of its own, by whose name torch.compile can find it."""
 
     def start(path: Path) -> tuple[float, float]:
@@ -42,7 +42,15 @@ def run(monkeypatch: pytest.MonkeyPatch) -> Callable[[Path], tuple[float, float]
         return result
 
     monkeypatch.setenv("HF_HUB_OFFLINE", "1")
-    return start
+    _forget_accelerators()
+    yield start
+    _forget_accelerators()
+
+
+def _forget_accelerators() -> None:
+    """What Accelerate keeps for the whole process: it refuses another precision than that of the first."""
+    if "accelerate" in sys.modules:
+        sys.modules["accelerate"].state.AcceleratorState._reset_state(reset_partial_state=True)
 
 
 def test_they_are_there() -> None:
