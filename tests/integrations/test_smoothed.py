@@ -113,6 +113,20 @@ def test_an_encoder_decoder_is_given_what_to_read() -> None:
     torch.testing.assert_close(loss, smoothed(model(INPUTS, read).logits, ANSWERS, 0.2, 5))
 
 
+def test_padding_may_be_of_nan() -> None:
+    """As of attention with nothing to look at; also at the first step, which looks at the last position."""
+    model = Model(encodes=False)
+    trainer = Trainer(model, objective=ss.label_smoothing(0.2))
+    wanted = smoothed(model(INPUTS).logits[:, :-1], LABELS[:, 1:], 0.2, 5)
+    last = torch.zeros(2, 5, D)
+    last[1, 3:] = torch.nan  # where nothing is to be predicted
+    model.embedding.register_forward_hook(lambda module, given, made: made + last)
+    loss = trainer.compute_loss(model, {"input_ids": INPUTS, "labels": LABELS}, num_items_in_batch=5)
+    torch.testing.assert_close(loss, wanted)
+    gradient = torch.autograd.grad(loss, model.head.weight)[0]
+    torch.testing.assert_close(gradient, torch.autograd.grad(wanted, model.head.weight)[0])
+
+
 def test_evaluation_is_plain_and_leaves_the_rest_to_the_trainer() -> None:
     model = Model(encodes=True)
     trainer = Trainer(model, objective=ss.label_smoothing(0.2))
