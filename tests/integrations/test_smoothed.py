@@ -221,6 +221,15 @@ def test_models_with_more_than_a_head_are_refused(options: dict[str, Any], sente
     assert "forward" not in model.head.__dict__
 
 
+def test_padding_that_would_be_counted_is_refused() -> None:
+    model = Model(encodes=False)
+    trainer = Trainer(model, objective=ss.mle(specials=ss.Specials(pad=0)))
+    with pytest.raises(
+        ValueError, match=r"`labels` must be -100 where nothing is to be predicted, .* is PAD, 0, so"
+    ):
+        trainer.compute_loss(model, {"input_ids": INPUTS, "labels": LABELS.masked_fill(LABELS == -100, 0)})
+
+
 def test_a_head_that_is_no_plain_matrix_is_refused() -> None:
     model = Model(encodes=False)
     model.head = nn.Embedding(V, D)  # as an adapter's would be: a weight, and something else done with it

@@ -15,6 +15,7 @@ from seqsmooth.integrations.trainer_loss import (
     TrainerLoss,
     at_home,
     check_objective,
+    check_padding,
     check_vocabulary,
     checked_labels,
     head_of,
@@ -84,6 +85,8 @@ class Smoothed:
                 model, ready, return_outputs=True, num_items_in_batch=num_items_in_batch
             )
         labels = checked_labels(inputs.get("labels"))
+        if not self._head_is_known or checks.visible(labels):  # at the first step this waits for the device
+            check_padding(self.objective, labels)
         objective = at_home(self.objective if torch.is_grad_enabled() else self.plain, labels)
         read = self._with_decoder_inputs(inputs)
         read = {name: value for name, value in read.items() if name not in ("labels", EXTRA)} | {"use_cache": False}
