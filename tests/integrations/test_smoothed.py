@@ -27,12 +27,14 @@ class CausalLMOutput:
 class Model(nn.Module):
     """Reads its prefix by a running mean; an encoder-decoder adds the mean of its source."""
 
-    def __init__(self, encodes: bool, *, calls: int = 1, scale: float = 1.0, extra: Any = None) -> None:
+    def __init__(
+        self, encodes: bool, *, calls: int = 1, scale: float = 1.0, extra: Any = None, prompt: int = 0
+    ) -> None:
         super().__init__()
         torch.manual_seed(3)
         self.config = SimpleNamespace(is_encoder_decoder=encodes, decoder_start_token_id=START)
         self.embedding, self.head = nn.Embedding(V, D), nn.Linear(D, V)
-        self.calls, self.scale, self.extra = calls, scale, extra
+        self.calls, self.scale, self.extra, self.prompt = calls, scale, extra, prompt
 
     def get_output_embeddings(self) -> nn.Module:
         return self.head
@@ -48,6 +50,7 @@ class Model(nn.Module):
         hidden = self.embedding(read).cumsum(1) / steps
         if decoder_input_ids is not None:
             hidden = hidden + self.embedding(input_ids).mean(1, keepdim=True)
+        hidden = F.pad(hidden, (0, 0, self.prompt, 0))
         for _ in range(self.calls):
             logits = self.head(hidden) * self.scale
         return CausalLMOutput(logits, self.extra)
@@ -211,6 +214,10 @@ def test_what_would_be_ignored_is_refused(options: dict[str, Any], sentence: str
             {"extra": torch.ones(())},
             r"`outputs\.aux_loss` must be None \(output_router_logits=False\), but is a Tensor",
         ),
+        (
+            {"prompt": 3},
+            r"`the head's input` must be the positions of the labels, \(2, 5\) .* but is \(2, 8\)",
+        ),
     ],
 )
 def test_models_with_more_than_a_head_are_refused(options: dict[str, Any], sentence: str) -> None:
@@ -224,14 +231,14 @@ def test_models_with_more_than_a_head_are_refused(options: dict[str, Any], sente
 def test_padding_that_would_be_counted_is_refused() -> None:
     model = Model(encodes=False)
     trainer = Trainer(model, objective=ss.mle(specials=ss.Specials(pad=0)))
-    with pytest.raises(
-        ValueError, match=r"`labels` must be -100 where nothing is to be predicted, .* is PAD, 0, so"
-    ):
+    with pytest.raises(ValueError, match=r"`labels` must be -100 where nothing is to be predicted, .* is PAD, 0, so"):
         trainer.compute_loss(model, {"input_ids": INPUTS, "labels": LABELS.masked_fill(LABELS == -100, 0)})
 
 
 def test_a_head_that_is_no_plain_matrix_is_refused() -> None:
     model = Model(encodes=False)
     model.head = nn.Embedding(V, D)  # as an adapter's would be: a weight, and something else done with it
-    with pytest.raises(ValueError, match=r"`model\.get_output_embeddings\(\)` must be a torch\.nn\.Linear in a floati"):
+    with pytest.raises(
+        ValueError, match=r"must be a torch\.nn\.Linear of floats, .* is a torch\.nn\.modules\.sparse\.Embedding"
+    ):
         Trainer(model, objective=ss.mle())

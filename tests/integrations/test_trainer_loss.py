@@ -141,9 +141,7 @@ def test_padding_that_would_be_counted_is_refused() -> None:
     """The Trainer would divide by a number of items with the padding among them."""
     compute_loss = huggingface(ss.mle(specials=ss.Specials(pad=0)))
     compute_loss(Seq2SeqLMOutput(LOGITS), torch.tensor([[4, 5, -100]]), num_items_in_batch=2)
-    with pytest.raises(
-        ValueError, match=r"`labels` must be -100 where nothing is to be predicted, .* is PAD, 0, so"
-    ):
+    with pytest.raises(ValueError, match=r"`labels` must be -100 where nothing is to be predicted, .* is PAD, 0, so"):
         compute_loss(Seq2SeqLMOutput(LOGITS), torch.tensor([[4, 5, 0]]), num_items_in_batch=3)
 
 

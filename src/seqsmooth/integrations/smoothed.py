@@ -97,6 +97,8 @@ class Smoothed:
             count = items(num_items_in_batch, hidden)
             weight, bias = self._matrix()
             if rows is None:
+                found, rule = tuple(hidden.shape[:2]), f"the positions of the labels, {tuple(targets.shape)}"
+                checks.must(found == targets.shape, "the head's input", f"{rule} (prompt tuning adds some)", found)
                 return objective.head(hidden, weight, targets, bias, num_items=count).total
             return objective.head(rows.states(hidden), weight, rows.candidates, bias, num_items=count).total
 
@@ -209,9 +211,10 @@ def _check_one_answer(
 
 def _check_matrix(head: Any) -> None:
     """An adapter's head does more than multiply by its weight, which shows only once the adapter has learnt."""
-    rule = "a torch.nn.Linear in a floating-point type (no adapter on 'lm_head', no quantised weights)"
+    rule = "a torch.nn.Linear of floats, without an adapter (huggingface(objective) goes with any head)"
     plain = isinstance(head, nn.Linear) and head.weight.is_floating_point()
-    checks.must(plain, "model.get_output_embeddings()", rule, checks.described(head))
+    kind = f"{type(head).__module__}.{type(head).__name__}"  # an adapter's may be called Linear, too
+    checks.must(plain, "model.get_output_embeddings()", rule, f"a {kind} of {head.weight.dtype}")
 
 
 @contextmanager
