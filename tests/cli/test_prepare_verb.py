@@ -89,6 +89,10 @@ def test_pairs_from_files_and_from_columns(tmp_path: Path, monkeypatch: pytest.M
     assert corpus.references("test") == [[["a", "dog"], ["ein", "Hund"]], [["two"], ["zwei"]]]
     assert corpus.source_vocabulary is not None
     assert "Hund" in corpus.source_vocabulary
+    assert prepare("pairs", "e", "--train", "a.de", "a.en", "--extra", "news", "a.en", "a.de") == 0
+    extra = open_corpus("e")
+    assert list(extra.splits) == ["train", "news"]
+    assert list(extra.texts("news")) == list(extra.texts("train", "sources"))
     assert prepare("pairs", "d", "--train", "v.tsv", "--columns", "2,1") == 0
     assert open_corpus("d").references("train") == [[["a", "dog"]]]
 
@@ -117,6 +121,9 @@ def test_pairs_from_files_and_from_columns(tmp_path: Path, monkeypatch: pytest.M
         (["captions", "a.json", "out", "--train-splits", "x"], "`splits` must be one of"),
         (["pairs", "out", "--train", "one", "two"], "must have as many lines, but one has 1 and two has 2: the first"),
         (["pairs", "out", "--train", "one", "empty"], "target 1 of train` must be a text with words, but is empty"),
+        (["pairs", "out", "--train", "two", "two", "--extra", "train", "two", "two"], "`extra` must be a new name and"),
+        (["pairs", "out", "--train", "two", "two", "--extra", "news"], "`extra` must be a new name and then files"),
+        (["pairs", "out", "--train", "two", "two", "--extra", "../a", "two", "two"], "`extra` must be a new name and"),
         (["pairs", "out", "--train", "one", "--columns", "0,2"], "`columns` must be two numbers from 1 on, as in 1,2"),
         (["multi30k", "out", "--source", "."], "`source` must be a folder that holds train.de and train.en"),
         (["multi30k", "out", "--languages", "de"], "`languages` must be two, as in de-en"),

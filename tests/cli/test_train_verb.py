@@ -125,7 +125,7 @@ def test_an_ensemble(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
     for seed in ("0", "1"):
         assert main(["train", "small.yaml", "--seed", seed]) == 0
     assert main(["train", "--sweep", "both.sweep.yaml"]) == 0  # both are finished, and passed over
-    assert capsys.readouterr().err.count("finished before") == 2
+    assert "2 of 2 runs were done before" in capsys.readouterr().err
     runs = ["runs/small/0", "runs/small/1"]
     assert main(["decode", *runs]) == 2
     assert "`out` must be given for an ensemble" in capsys.readouterr().err
@@ -154,32 +154,107 @@ def test_a_corpus_that_has_moved(folder: Path, capsys: pytest.CaptureFixture[str
     assert len(Run.open("runs/small/0").hypotheses("test")) == 10
 
 
-def test_a_sweep_goes_on_after_a_failure(
-    folder: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+def test_a_sweep_runs_several_at_once_and_goes_on_after_a_failure(
+    folder: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    import subprocess
-
+    captions(folder / "corpus")
+    write(folder, CAPTIONS | {"row": "other", "model": {"kind": "top_down"}}, "other.yaml")  # not for these features
     write(folder, CAPTIONS)
-    write(folder, CAPTIONS | {"row": "other"}, "other.yaml")
-    held = {"configs": ["small.yaml", "other.yaml"], "seeds": [0, 1], "overrides": {"trainer.max_epochs": 2}}
-    write(folder, held, "both.sweep.yaml")
-    asked = []
+    held = {"configs": ["small.yaml", "other.yaml"], "overrides": {"trainer.max_epochs": 1}}
+    write(folder, held | {"grid": {"data.fraction": [0.5, 1.0]}}, "both.sweep.yaml")
+    words = ["train", "--sweep", "both.sweep.yaml", "--jobs", "4", "--decode", "val", "--metrics", "cider", "--observe"]
+    assert main(words) == 1
+    said = capsys.readouterr().err
+    assert "2 of 4 runs failed: runs/other/fraction=0.5/0, runs/other/fraction=1.0/0" in said
+    assert "`model.kind` must be show_tell for pooled features" in said
+    for fraction, steps in ((0.5, 8), (1.0, 15)):
+        run = Run.open(f"runs/small/fraction={fraction}/0")
+        assert run.manifest["steps"] == steps
+        assert len(run.hypotheses("val")) == 10
+        assert set(Report.load(run.scores("val")).scores) == {"cider"}
+        assert (run.folder / "behaviour" / "val.json").is_file()
+        assert "CIDEr-D" in (run.folder / "console.log").read_text(encoding="utf-8")
+    write(folder, held | {"configs": ["small.yaml"], "grid": {"data.fraction": [0.5, 1.0]}}, "both.sweep.yaml")
+    assert main(words) == 0
+    assert capsys.readouterr().err == "2 of 2 runs were done before\n"
+    assert main(["choose", "both.sweep.yaml"]) == 0
+    best = max(Run.open(f"runs/small/fraction={value}/0").manifest["best"]["value"] for value in (0.5, 1.0))
+    (line,) = (line for line in capsys.readouterr().out.splitlines() if line.endswith("best"))
+    assert f" {best:.2f} " in line
 
-    def pretend(words: list[str], *, check: bool) -> subprocess.CompletedProcess[str]:
-        asked.append(words[3:])
-        return subprocess.CompletedProcess(words, 1 if len(asked) == 2 else 0)
 
-    monkeypatch.setattr(subprocess, "run", pretend)
-    assert main(["train", "--sweep", "both.sweep.yaml", "--data.folder", "here"]) == 1
-    common = ["--trainer.max_epochs", "2", "--data.folder", "here"]
+def test_a_sweep_is_stopped_and_goes_on(folder: Path) -> None:
+    import fcntl
+    import signal
+    import subprocess
+    import sys
+    import time
+
+    captions(folder / "corpus")
+    write(folder, CAPTIONS | {"trainer": {"max_epochs": 2000, "device": "cpu", "bundle": 1, "checkpoint_every": 5}})
+    write(folder, {"configs": ["small.yaml"]}, "one.sweep.yaml")
+    command = [sys.executable, "-m", "seqsmooth", "train", "--sweep", "one.sweep.yaml"]
+    begun = subprocess.Popen([*command, "--decode", "test"], stderr=subprocess.PIPE, text=True)
+    saved, end = folder / "runs/small/0/checkpoints/last.ckpt", time.monotonic() + 60
+    while not saved.exists() and time.monotonic() < end:
+        time.sleep(0.05)
+    begun.send_signal(signal.SIGTERM)
+    assert "stopped; the same command goes on" in begun.communicate(timeout=60)[1]
+    assert begun.returncode == 130
+    run = Run.open("runs/small/0")
+    assert not run.finished
+    state = torch.load(run.last, weights_only=True)["seqsmooth"]["steps"]
+    assert state >= 5
+    with (run.folder / "console.log").open("rb") as log:  # nobody holds it any more
+        fcntl.flock(log, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    assert "stopping after the next steps" in (run.folder / "console.log").read_text(encoding="utf-8")
+    assert not run.scores("test").exists()
+
+
+def test_a_run_is_decoded_and_observed_in_one_go(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    captions(folder / "corpus")
+    write(folder, CAPTIONS | {"trainer": {"max_epochs": 1, "device": "cpu", "progress": False}})
+    for words, message in (
+        (["--decode", "testing"], "`decode` must be one of 'train', 'val', 'test'"),
+        (["--decode", ","], "`decode` must be at least one name"),
+        (["--decode", "test", "--metrics", "cidre"], "`metrics` must be one of"),
+        (["--metrics", "cider"], "`metrics` must be given with --decode"),
+        (["--observe"], "`observe` must be given with --decode"),
+        (["--jobs", "2"], "`jobs` must be left out without --sweep"),
+    ):
+        assert main(["train", "small.yaml", *words]) == 2
+        assert message in capsys.readouterr().err
+    assert not (folder / "runs").exists()
+    assert main(["train", "small.yaml", "--decode", "val,test", "--metrics", "cider,bleu-4", "--observe"]) == 0
+    assert capsys.readouterr().out.count("CIDEr-D") == 2
+    run = Run.open("runs/small/0")
+    for split in ("val", "test"):
+        held = json.loads((run.folder / "behaviour" / f"{split}.json").read_text(encoding="utf-8"))
+        assert sum(held["behaviour"]["lengths"]) == len(run.hypotheses(split)) == 10
+
+
+def test_sweeps_that_are_none(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    write(folder, CAPTIONS)
+    for held, message in (
+        ({"configs": []}, "`configs` must be a list of files"),
+        ({"config": ["small.yaml"]}, "`key` must be one of"),
+        ({"configs": ["small.yaml"], "seeds": 1}, "`seeds` must be a list of whole numbers"),
+    ):
+        write(folder, held, "wrong.sweep.yaml")
+        assert main(["train", "--sweep", "wrong.sweep.yaml"]) == 2
+        assert message in capsys.readouterr().err
+    write(folder, {"configs": ["small.yaml"], "overrides": {"trainer.max_epochs": 2}}, "right.sweep.yaml")
+    assert main(["train", "--sweep", "right.sweep.yaml", "--jobs", "0"]) == 2
+    assert main(["train", "--sweep", "right.sweep.yaml", "--run", "here"]) == 2
+    capsys.readouterr()
+    assert main(["train", "--sweep", "right.sweep.yaml", "--data.folder", "here", "--print_config"]) == 0
     small = str((folder / "small.yaml").resolve())
-    assert asked[0] == ["train", small, "--run", "runs/small/0", *common, "--seed", "0"]
-    assert [words[3] for words in asked] == ["runs/small/0", "runs/other/0", "runs/small/1", "runs/other/1"]
-    assert "1 of 4 runs failed: runs/other/0" in capsys.readouterr().err
-    write(folder, {"configs": []}, "empty.sweep.yaml")
-    assert main(["train", "--sweep", "empty.sweep.yaml"]) == 2
-    write(folder, {"config": ["small.yaml"]}, "wrong.sweep.yaml")
-    assert main(["train", "--sweep", "wrong.sweep.yaml"]) == 2
+    common = "--trainer.max_epochs 2 --data.folder here"
+    assert capsys.readouterr().out == f"seqsmooth train {small} --run runs/small/0 {common} --seed 0\n"
+    write(folder, {"configs": ["small.yaml"], "seeds": [1, 0]}, "more.sweep.yaml")
+    assert main(["train", "--sweep", "right.sweep.yaml", "more.sweep.yaml", "--print_config"]) == 0
+    told = [line.split("--run ")[1].split(" ")[0] for line in capsys.readouterr().out.splitlines()]
+    assert told == ["runs/small/0", "runs/small/1"]
 
 
 def test_mistakes(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
@@ -224,7 +299,7 @@ def test_a_package_that_is_missing_is_named(
 
 
 def test_help_shows_examples(capsys: pytest.CaptureFixture[str]) -> None:
-    for verb in ("train", "decode"):
+    for verb in ("train", "choose", "decode"):
         with pytest.raises(SystemExit) as caught:
             main([verb, "--help"])
         assert caught.value.code == 0

@@ -9,17 +9,16 @@ from statistics import mean
 
 import numpy as np
 import pytest
-import torch
 
 from oracles.demo_runs import train_runs
 from seqsmooth.cli.main import main
 from seqsmooth.decoding import read_hypotheses
 from seqsmooth.metrics.report import Report
 from seqsmooth.reports import Wish, write_report
-from seqsmooth.reports.behaviour import Recall, behaviour, calibration, recalls
+from seqsmooth.reports.behaviour import Recall, behaviour, recalls
 from seqsmooth.reports.examples import choose
 from seqsmooth.reports.rows import find_row, gather
-from seqsmooth.training.runs import Run, load_model
+from seqsmooth.training.runs import Run
 
 pytest.importorskip("pytorch_lightning")
 VOID = ("meta", "img")
@@ -65,37 +64,6 @@ def test_a_comparison_is_of_the_means_over_seeds(folders: list[Path]) -> None:
     assert made.high == pytest.approx(np.quantile(differences, 0.975))
 
 
-def test_calibration_and_nll_are_what_a_loop_over_tokens_finds(folders: list[Path]) -> None:
-    model, corpus = load_model(folders[0])
-    references = corpus.references("test")
-    bins, nll = calibration(model, corpus, "test", references, torch.device("cpu"), items=5)
-    total, count = 0.0, 0
-    counts, confidences, right = [0] * 10, [0.0] * 10, [0] * 10
-    with torch.no_grad():
-        for row, several in enumerate(references):
-            inputs = corpus.inputs("test", [row])
-            for words in several:
-                ids = corpus.vocabulary.encode(words, eos=True)
-                memory = model.encode(*inputs)
-                state, last = model.start(memory), torch.tensor([1])
-                for token in ids:
-                    hidden, state = model.step(memory, state, last)
-                    probabilities = model.logits(hidden)[0].softmax(-1)
-                    best = float(probabilities.max())
-                    place = min(int(best * 10), 9)
-                    counts[place] += 1
-                    confidences[place] += best
-                    right[place] += int(probabilities.argmax()) == token
-                    total -= float(probabilities[token].log())
-                    count += 1
-                    last = torch.tensor([token])
-    assert nll == pytest.approx(total / count, abs=1e-4)
-    assert sum(held.tokens for held in bins) == count
-    assert [held.tokens for held in bins] == counts
-    assert [held.right for held in bins] == right
-    assert [held.confidence for held in bins] == pytest.approx(confidences, abs=1e-3)
-
-
 def test_recall_counts_words_of_references_by_their_frequency() -> None:
     counts = {"a": 500, "dog": 20, "hound": 2, "cat": 40}
     written = [["a", "dog", "dog"], ["a", "hound"]]
@@ -125,6 +93,22 @@ def test_behaviour_is_remembered_until_something_changes(root: Path, folders: li
     assert sum(first.reference_lengths) == 5 * 12
     accuracy = [abs(b.confidence - b.right) for b in first.calibration]
     assert first.calibration_error == pytest.approx(sum(accuracy) / sum(b.tokens for b in first.calibration))
+
+
+def test_decode_observes_in_the_same_breath(
+    folders: list[Path], tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    shutil.copytree(folders[0], tmp_path / "run")
+    shutil.rmtree(tmp_path / "run" / "behaviour", ignore_errors=True)
+    words = ["decode", str(tmp_path / "run"), "--metrics", "cider", "--device", "cpu", "--observe"]
+    assert main(words) == 0
+    told = capsys.readouterr().out.splitlines()[-1]
+    held = json.loads((tmp_path / "run" / "behaviour" / "test.json").read_text())["behaviour"]
+    worst = held["corrupted"][-1]["nll"]
+    assert told.startswith(f"NLL {held['nll']:.3f}, with 30% of the prefix replaced {worst:.3f};")
+    assert held["nll"] == held["corrupted"][0]["nll"]
+    assert main([*words, "--which", "last"]) == 2
+    assert "`observe` must be of one run, its best weights and its own folder" in capsys.readouterr().err
 
 
 def test_examples_are_drawn_by_the_seed(root: Path, folders: list[Path]) -> None:
@@ -182,7 +166,7 @@ def test_the_verb_writes_a_whole_report(
     assert list(held["tables"][0]["rows"]) == ["MLE", "Tok"]
     assert r"\toprule" in (tmp_path / "out" / "tables.tex").read_text(encoding="utf-8")
     names = {path.stem for path in (tmp_path / "out" / "plots").glob("*.svg")}
-    assert {"score", "validation-nll", "training-nll", "lengths", "recall", "calibration"} <= names
+    assert {"score", "validation-nll", "training-nll", "lengths", "recall", "calibration", "corrupted"} <= names
     assert main([*words, "--resamples", "50"]) == 0, "again, over what is there"
 
 

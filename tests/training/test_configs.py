@@ -21,7 +21,8 @@ from seqsmooth.training.step import TrainingStep
 from seqsmooth.training.sweep import plan_sweep
 
 ROOT = Path(__file__).resolve().parents[2] / "configs"
-FILES = sorted(path for path in ROOT.rglob("*.yaml") if not path.name.endswith(".sweep.yaml"))
+SECTIONS = sorted((ROOT / "chosen").rglob("*.yaml"))
+FILES = sorted({path for path in ROOT.rglob("*.yaml") if not path.name.endswith(".sweep.yaml")} - set(SECTIONS))
 SWEEPS = sorted(ROOT.rglob("*.sweep.yaml"))
 SIZES = ("embedding_size", "units", "encoder_units", "attention_size")
 Corpora = Callable[[str], Corpus]
@@ -97,6 +98,44 @@ def test_every_row_of_the_tables_is_there() -> None:
     assert {f"Seq, BLEU-4{single}, {pool}" for single in ("", " single") for pool in ("V", "V_batch", "V_refs")} <= rows
     again = {read_config(path).row for path in FILES if path.parent.name == "top_down"}
     assert rows - {"Seq, constant, V_refs"} <= again
+
+
+def test_every_row_is_there_with_our_recipe_and_with_the_authors_values() -> None:
+    folder = ROOT / "coco" / "stage_one"
+    ours = {path.stem: read_config(path) for path in folder.glob("*.yaml") if path in FILES}
+    theirs = {path.stem: read_config(path) for path in (folder / "authors").glob("*.yaml") if path in FILES}
+    paper = {path.stem: read_config(path) for path in (ROOT / "coco" / "show_tell").glob("*.yaml") if path in FILES}
+    own = {"label_smoothing", "control_lazy_sampled_refs", "control_literal_refs", "seq_edit_refs"}
+    assert set(paper) == set(theirs) == set(ours) - own
+    recipe = ours["mle"]
+    for name, config in (*ours.items(), *theirs.items()):
+        same = ("data", "model", "optimizer", "schedule", "trainer", "validation", "decoding")
+        assert all(getattr(config, key) == getattr(recipe, key) for key in same), name
+    for name, config in theirs.items():
+        assert config.objective == paper[name].objective
+        assert config.row == paper[name].row == ours[name].row
+    planned = {each.config.stem for each in plan_sweep(folder / "table.sweep.yaml", Path("runs"))}
+    assert planned == set(ours)
+    for name in ("main", "rest"):
+        planned -= {each.config.stem for each in plan_sweep(folder / "authors" / f"{name}.sweep.yaml", Path("runs"))}
+    assert planned == own
+
+
+def test_a_value_that_was_chosen_is_in_one_place() -> None:
+    named = "\n".join(path.read_text(encoding="utf-8") for path in FILES)
+    assert all(str(path.relative_to(ROOT)) in named for path in SECTIONS)
+    for name in ("stage_one", "restval", "restval_top_down"):
+        rows = {
+            path.stem: read_config(path).objective for path in (ROOT / "coco" / name).glob("*.yaml") if path in FILES
+        }
+        hamming, cider = rows["seq_hamming_refs"].sequence, rows["seq_cider_refs"].sequence
+        assert (hamming.tau, hamming.pool) == (cider.proposal.tau, cider.proposal.pool)
+        assert rows["tok_seq_hamming_refs"].sequence == hamming
+        assert rows["control_constant_refs"].sequence.samples == cider.samples
+    for name in ("iwslt14_21k", "tatoeba_de_en", "tatoeba_en_fr"):
+        for path in (ROOT / name).glob("*.yaml"):
+            if path in FILES:
+                assert read_config(path).objective == read_config(ROOT / "multi30k" / path.name).objective
 
 
 def test_stage_two_is_resnet_with_two_of_its_four_stages(tmp_path: Path) -> None:

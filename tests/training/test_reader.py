@@ -49,6 +49,27 @@ def test_a_file_extends_others_and_the_command_line_has_the_last_word(tmp_path: 
     assert config.model.embedding_size == 512  # the model's own default
 
 
+def test_a_section_is_extended_by_its_dotted_key(tmp_path: Path) -> None:
+    write(tmp_path, "base.yaml", BASE)
+    write(tmp_path, "chosen/near.yaml", {"kind": "hamming", "tau": 0.1})
+    write(tmp_path, "chosen/flips.yaml", {"extends": "near.yaml", "pool": "batch"})
+    law, proposal = "objective.sequence", "objective.sequence.proposal"
+    row = {"extends": ["base.yaml", {proposal: "chosen/flips.yaml"}], "objective": {"sequence": {"tau": 0.7}}}
+    config = read_config(write(tmp_path, "row.yaml", row))
+    assert isinstance(config.objective.sequence, Rewarded)
+    assert config.objective.sequence.tau == 0.7
+    assert config.objective.sequence.samples == 5  # of the base
+    assert plain(config.objective.sequence.proposal)["tau"] == 0.1  # of the file that the section extends itself
+    assert plain(config.objective.sequence.proposal)["pool"] == "batch"
+    # The same file in another place; a section of another kind takes the place of the whole.
+    config = read_config(write(tmp_path, "row.yaml", {"extends": ["base.yaml", {law: "chosen/flips.yaml"}]}))
+    assert plain(config.objective.sequence)["kind"] == "hamming"
+    assert plain(config.objective.sequence)["tau"] == 0.1
+    for wrong in ([3], [{law: 3}], {law: "nothing.yaml"}, [["base.yaml"]]):
+        with pytest.raises(ValueError, match="`extends` must be"):
+            read_config(write(tmp_path, "wrong.yaml", {"extends": wrong}))
+
+
 def test_another_kind_leaves_nothing_of_the_old_one(tmp_path: Path) -> None:
     path = write(tmp_path, "base.yaml", BASE)
     config = read_config(path, [("objective.sequence", "{kind: hamming, tau: 0.2}"), ("schedule.kind", "constant")])

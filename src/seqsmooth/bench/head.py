@@ -98,11 +98,12 @@ def _whole(loss: Loss) -> Callable[[GivenHidden], Call]:
     def bind(given: GivenHidden) -> Call:
         batch, steps = given.words.targets.shape
         objective = loss.objective
-        # As a training step has it.
+        # As a training step has it: in a graph, beside the model; calls submitted one by one would gain nothing.
         aside = torch.cuda.Stream() if given.hidden.is_cuda else None  # type: ignore[no-untyped-call]
 
         def compute() -> Tensor:
-            candidates = loss.propose(given.words, aside)
+            captured = aside is not None and torch.cuda.is_current_stream_capturing()
+            candidates = loss.propose(given.words, aside if captured else None)
             return objective.head(given.hidden.view(batch, steps, -1), given.weight, candidates).total
 
         vocab = given.weight.shape[0]

@@ -5,17 +5,23 @@ from __future__ import annotations
 import argparse
 import sys
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from seqsmooth.cli.train import check_packages
+
+if TYPE_CHECKING:
+    from seqsmooth.training.writing import Request
 
 DESCRIPTION = """\
 Write captions or translations with the model of a run, or with several as an ensemble, and score them against all
 references of the corpus. The hypotheses go to RUN/decoded/SPLIT.jsonl in the order of the corpus, the scores to
-RUN/scores/SPLIT.json; those of an ensemble to --out and beside it. What was interrupted is resumed."""
+RUN/scores/SPLIT.json; those of an ensemble to --out and beside it. What was interrupted is resumed. --observe goes on
+to what `seqsmooth report` and `seqsmooth record` say beyond scores, and keeps it in RUN/behaviour/SPLIT.json."""
 
 EXAMPLES = """\
 examples:
   seqsmooth decode runs/demo/tok_seq/0 --split test --beam 3
+  seqsmooth decode runs/demo/tok_seq/0 --split test --observe
   seqsmooth decode runs/mle/0 runs/mle/1 runs/mle/2 --out ensemble.jsonl"""
 
 
@@ -38,6 +44,8 @@ def options(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--overwrite", action="store_true", help="decode again what was decoded in another way")
     parser.add_argument("--no-score", action="store_true", help="do not score")
     parser.add_argument("--metrics", metavar="NAMES", help="as in bleu-4,cider (default: all of the task)")
+    rule = "also calibration, rare words, lengths, and what a corrupted prefix costs"
+    parser.add_argument("--observe", action="store_true", help=rule)
 
 
 def start(given: argparse.Namespace) -> int:
@@ -66,10 +74,33 @@ def start(given: argparse.Namespace) -> int:
         data=given.data,
         length=given.length,
     )
+    if given.observe:
+        own = len(given.runs) == 1 and given.out is None and given.which == "best"
+        checks.must(own, "observe", "of one run, its best weights and its own folder", "of something else")
     report = write_split(request, _progress)
     if report is not None:
         print(report.text(), flush=True)
+    if given.observe:
+        print(_observed(request), flush=True)
     return 0
+
+
+def _observed(request: Request) -> str:
+    """Observe the run, and say in a line what was seen."""
+    import torch
+
+    from seqsmooth.reports.behaviour import behaviour
+    from seqsmooth.training.runs import Run
+
+    device = "cuda" if request.device != "cpu" and torch.cuda.is_available() else "cpu"
+    seen = behaviour(Run.open(request.runs[0]), request.split, device, data=request.data)
+    worst = seen.corrupted[-1]
+    return (
+        f"NLL {seen.nll:.3f}, with {worst.share:.0%} of the prefix replaced {worst.nll:.3f}; "
+        f"calibration error {100 * seen.calibration_error:.1f} %; "
+        f"rare words {100 * seen.rare.found / max(seen.rare.of, 1):.1f} %; "
+        f"{seen.words} different words; {seen.mean_length:.2f} words a text"
+    )
 
 
 def _progress(done: int, of: int) -> None:

@@ -92,6 +92,30 @@ def _report(given: argparse.Namespace) -> int:
     return report.start(given)
 
 
+def _record_options(parser: argparse.ArgumentParser) -> None:
+    from seqsmooth.cli import record
+
+    record.options(parser)
+
+
+def _record(given: argparse.Namespace) -> int:
+    from seqsmooth.cli import record
+
+    return record.start(given)
+
+
+def _results_options(parser: argparse.ArgumentParser) -> None:
+    from seqsmooth.cli import results
+
+    results.options(parser)
+
+
+def _results(given: argparse.Namespace) -> int:
+    from seqsmooth.cli import results
+
+    return results.start(given)
+
+
 def _bench_options(parser: argparse.ArgumentParser) -> None:
     from seqsmooth.cli import bench
 
@@ -152,6 +176,18 @@ def _train(given: argparse.Namespace) -> int:
     return train.start(given, given.dotted)
 
 
+def _choose_options(parser: argparse.ArgumentParser) -> None:
+    from seqsmooth.cli import choose
+
+    choose.options(parser)
+
+
+def _choose(given: argparse.Namespace) -> int:
+    from seqsmooth.cli import choose
+
+    return choose.start(given, given.dotted)
+
+
 def _decode_options(parser: argparse.ArgumentParser) -> None:
     from seqsmooth.cli import decode
 
@@ -192,9 +228,12 @@ VERBS: dict[str, Verb] = {
     "demo": Verb("the whole chain on scenes drawn by the package itself", _demo_options, _demo),
     "prepare": Verb("make a corpus ready for training", _prepare_options, _prepare),
     "train": Verb("train a model as a config says, or go on with it", _train_options, _train, dotted=True),
+    "choose": Verb("the validation scores of a grid, the best marked", _choose_options, _choose, dotted=True),
     "decode": Verb("write captions or translations with trained models, and score them", _decode_options, _decode),
     "score": Verb("score captions or translations against their references", _score_options, _score),
     "report": Verb("compare trained runs: tables, plots, a page", _report_options, _report),
+    "record": Verb("what runs leave behind for good, a small file each", _record_options, _record),
+    "results": Verb("tables, plots and a page from the records of runs", _results_options, _results),
     "glove": Verb("train word vectors on a corpus", _glove_options, _glove),
     "bench": Verb("time every loss beside its peers", _bench_options, _bench),
     "conformance": Verb("hold a loss against the contract", _conformance_options, _conformance),

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 import sys
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from seqsmooth.cli.prepare_options import options
@@ -107,6 +108,10 @@ def _pairs(given: argparse.Namespace, show: Progress) -> Corpus:
     rule = "two numbers from 1 on, as in 1,2"
     checks.must(all(one.isdecimal() and int(one) for one in (source, target)), "columns", rule, given.columns)
     files = {name: getattr(given, name) for name in ("train", "val", "test") if getattr(given, name) is not None}
+    for name, *paths in given.extra:
+        fits = name.replace("-", "").replace("_", "").isalnum() and name not in files
+        checks.must(fits and len(paths) > 0, "extra", "a new name and then files", " ".join([name, *paths]))
+        files[name] = [Path(path) for path in paths]
     show("lines", 0)
     sides = [
         Side(tokeniser(name), given.min_count, given.most_words)

@@ -33,7 +33,8 @@ example:
 Pictures instead of features are for a model of the kind captioner, which sees them itself and may tune its CNN."""
 PAIRS_EXAMPLE = """\
 example:
-  seqsmooth prepare pairs out --train train.de train.en --val valid.de valid.en --min-count 2"""
+  seqsmooth prepare pairs out --train train.de train.en --val valid.de valid.en --min-count 2
+  seqsmooth prepare pairs out --train train.en train.fr --extra newstest2014 new.en new.fr"""
 FEATURES_EXAMPLE = """\
 example:
   seqsmooth prepare features val2014 coco-grid --encoder efficientnet_lite --set output=regions --set grid=4
@@ -114,6 +115,8 @@ def _pairs_options(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--train", type=Path, nargs="+", required=True, metavar="FILE", help=rule)
     parser.add_argument("--val", type=Path, nargs="+", metavar="FILE", help="the same, for validation")
     parser.add_argument("--test", type=Path, nargs="+", metavar="FILE", help="the same, for the test")
+    rule = "another split: its name, then its files, as in --extra newstest2014 new.en new.fr; may be given again"
+    parser.add_argument("--extra", nargs="+", action="append", default=[], metavar="NAME FILE", help=rule)
     parser.add_argument("--columns", default="1,2", help="of source and target in a file with tabs (default 1,2)")
     parser.add_argument("--source-tokeniser", default="whitespace", metavar="NAME", help=_TOKENISERS)
     parser.add_argument("--target-tokeniser", default="whitespace", metavar="NAME", help=_TOKENISERS)

@@ -5,25 +5,67 @@ from __future__ import annotations
 import argparse
 import sys
 from collections.abc import Sequence
+from dataclasses import dataclass
 from importlib.util import find_spec
 from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from seqsmooth.training.config import Config
+    from seqsmooth.training.runs import Run
 
 DESCRIPTION = """\
 Train a model as a config says, and keep everything in the folder of the run: resolved config, manifest, log.csv,
 checkpoints. The same command again goes on where the run stopped, exactly; a finished run is left as it is.
 
 CONFIG is a YAML file, here or among those that come with the package. Any of its values can be given on the command
-line by its dotted key, as in --trainer.max_epochs 1 or --objective.sequence.alpha 0.4."""
+line by its dotted key, as in --trainer.max_epochs 1 or --objective.sequence.alpha 0.4.
+
+A sweep is a YAML file, too: configs, seeds, and a grid of values. Each of its runs is a process of its own, whose
+output goes to console.log in the folder of the run; one that fails takes no other with it."""
 
 EXAMPLES = """\
 examples:
   seqsmooth train configs/demo/tok_seq.yaml --data.folder data/demo --trainer.max_epochs 1
   seqsmooth train configs/coco/show_tell/mle.yaml --data.folder data/coco --seed 1 --run runs/mle/1
-  seqsmooth train --sweep configs/coco/show_tell/table.sweep.yaml --data.folder data/coco
+  seqsmooth train configs/multi30k/mle.yaml --decode val,test --observe
+  seqsmooth train --sweep configs/coco/stage_one/table.sweep.yaml --jobs 8 --decode test
   seqsmooth train configs/multi30k/mle.yaml --print_config"""
 
 SECTIONS = ("data", "model", "objective", "optimizer", "schedule", "trainer", "validation", "decoding")
 TOP = ("name", "row", "table", *SECTIONS, "seed")
+
+
+@dataclass(frozen=True)
+class Afterwards:
+    """What is done with a run that has ended: splits to write and to score, by which metrics, and to observe."""
+
+    splits: tuple[str, ...]
+    metrics: tuple[str, ...]
+    observe: bool
+
+    def __post_init__(self) -> None:
+        from seqsmooth.ops import checks
+
+        for name, given in (("observe", self.observe), ("metrics", self.metrics)):
+            checks.must(bool(self.splits) or not given, name, "given with --decode, whose output it looks at", "alone")
+
+    def words(self) -> list[str]:
+        """The same as words of a command line."""
+        lists = {"--decode": self.splits, "--metrics": self.metrics}
+        given = [word for name, listed in lists.items() if listed for word in (name, ",".join(listed))]
+        return given + ["--observe"] * self.observe
+
+    def is_done(self, folder: Path) -> bool:
+        """Whether a run has ended, and all of this is done."""
+        from seqsmooth.training.runs import Run
+
+        if not (folder / "manifest.json").is_file():
+            return False
+        run = Run.open(folder)
+        wanted = [run.scores(split) for split in self.splits]
+        wanted += [run.folder / "behaviour" / f"{split}.json" for split in self.splits if self.observe]
+        return run.finished and all(path.is_file() for path in wanted)
 
 
 def options(parser: argparse.ArgumentParser) -> None:
@@ -32,8 +74,16 @@ def options(parser: argparse.ArgumentParser) -> None:
     parser.formatter_class = argparse.RawDescriptionHelpFormatter
     parser.add_argument("config", nargs="?", metavar="CONFIG", help="a YAML file")
     parser.add_argument("--run", type=Path, metavar="FOLDER", help="the folder of the run (default runs/NAME/SEED)")
-    rule = "train every config that this file lists, for every seed; finished runs are passed over"
-    parser.add_argument("--sweep", metavar="FILE", help=rule)
+    rule = "train every config that these files list, for every seed; what is done is passed over"
+    parser.add_argument("--sweep", nargs="+", metavar="FILE", help=rule)
+    parser.add_argument("--jobs", type=int, metavar="N", help="with --sweep: so many runs at once (default 1)")
+    rule = "afterwards write and score these splits with the best weights, as in val,test"
+    parser.add_argument("--decode", metavar="SPLITS", help=rule)
+    parser.add_argument(
+        "--metrics", metavar="NAMES", help="with --decode: as in bleu-4,cider (default: all of the task)"
+    )
+    rule = "with --decode: then observe lengths, words and calibration, for `seqsmooth report`"
+    parser.add_argument("--observe", action="store_true", help=rule)
     parser.add_argument("--runs", type=Path, default=Path("runs"), help="where runs without --run go (default runs)")
     parser.add_argument("--print_config", action="store_true", help="print the resolved config and do nothing")
     parser.add_argument("--seed", help="weights, order of the data and samples follow from it (default: the config's)")
@@ -60,25 +110,45 @@ def start(given: argparse.Namespace, dotted: Sequence[tuple[str, str]]) -> int:
     overrides = [(name, getattr(given, name)) for name in TOP if getattr(given, name) is not None] + list(dotted)
     one = (given.config is None) != (given.sweep is None)
     checks.must(one, "CONFIG", "given, or else --sweep, and not both", given.config)
+    after = Afterwards(_listed("decode", given.decode), _listed("metrics", given.metrics), given.observe)
     if given.sweep is not None:
-        from seqsmooth.training.sweep import run_sweep
-
-        checks.must(given.run is None, "run", "left out with --sweep, which makes many", given.run)
-        return run_sweep(given.sweep, given.runs, overrides)
+        return _sweep(given, overrides, after)
+    checks.must(given.jobs is None, "jobs", "left out without --sweep", given.jobs)
     config = read_config(given.config, overrides)
     if given.print_config:
         print(text_of(config), end="", flush=True)
         return 0
     folder = given.run or given.runs / config.name / str(config.seed)
-    from seqsmooth.training.runs import Run
-    from seqsmooth.training.trainer import local_rank, train
-
-    before = folder.is_dir() and (folder / "manifest.json").is_file() and Run.open(folder).finished
     try:
-        run = train(config, folder)
+        return _one(config, folder, after)
     except KeyboardInterrupt:
         print(f"\nseqsmooth: stopped; the same command goes on with {folder}", file=sys.stderr, flush=True)
         return 130
+
+
+def _listed(name: str, given: str | None) -> tuple[str, ...]:
+    from seqsmooth.ops import checks
+
+    found = tuple(one.strip() for one in (given or "").split(",") if one.strip())
+    checks.must(given is None or bool(found), name, "at least one name", repr(given))
+    return found
+
+
+def _one(config: Config, folder: Path, after: Afterwards) -> int:
+    from seqsmooth.data import open_corpus
+    from seqsmooth.metrics import suite
+    from seqsmooth.ops import checks
+    from seqsmooth.training.places import find_corpus
+    from seqsmooth.training.runs import Run
+    from seqsmooth.training.trainer import local_rank, train
+
+    there = tuple(open_corpus(find_corpus(config.data.folder)).splits)
+    for split in after.splits:  # now, and not when all is learned
+        checks.one_of("decode", split, there)
+    for name in after.metrics:
+        checks.one_of("metrics", name, suite.NAMES)
+    before = folder.is_dir() and (folder / "manifest.json").is_file() and Run.open(folder).finished
+    run = train(config, folder)
     if local_rank() > 0:
         return 0
     best = run.manifest["best"]
@@ -86,4 +156,55 @@ def start(given: argparse.Namespace, dotted: Sequence[tuple[str, str]]) -> int:
     seconds = run.manifest["seconds"]
     done = "finished before, left as it is: " if before else ""
     print(f"{folder}: {done}{run.manifest['steps']} steps in {seconds:.0f} s{told}", file=sys.stderr, flush=True)
+    for split in after.splits:
+        _decode(run, config, split, after.metrics or None)
+        if after.observe:
+            _observe(run, config, split)
     return 0
+
+
+def _decode(run: Run, config: Config, split: str, metrics: tuple[str, ...] | None) -> None:
+    from seqsmooth.training.writing import Request, write_split
+
+    how: dict[str, Any] = {"device": config.trainer.device, "data": Path(config.data.folder), "metrics": metrics}
+    report = write_split(Request((run.folder,), split, **how))
+    if report is not None:
+        print(f"{split}:\n{report.text()}", flush=True)
+
+
+def _observe(run: Run, config: Config, split: str) -> None:
+    import torch
+
+    from seqsmooth.reports.behaviour import behaviour
+
+    behaviour(run, split, "cuda" if torch.cuda.is_available() and config.trainer.device != "cpu" else "cpu")
+
+
+def _sweep(given: argparse.Namespace, overrides: Sequence[tuple[str, str]], after: Afterwards) -> int:
+    from seqsmooth.ops import checks
+    from seqsmooth.training.fleet import Job, run_fleet
+    from seqsmooth.training.sweep import Planned, plan_sweep
+
+    checks.must(given.run is None, "run", "left out with --sweep, which makes many", given.run)
+    jobs = 1 if given.jobs is None else checks.at_least("jobs", given.jobs, 1)
+    firsts: dict[Path, Planned] = {}  # a run that two files ask for is done once
+    for file in given.sweep:
+        for each in plan_sweep(file, given.runs, overrides):
+            firsts.setdefault(each.folder, each)
+    planned = list(firsts.values())
+    if given.print_config:
+        for each in planned:
+            print("seqsmooth", *each.words())
+        return 0
+    left = [each for each in planned if not after.is_done(each.folder)]
+    if len(left) < len(planned):
+        print(f"{len(planned) - len(left)} of {len(planned)} runs were done before", file=sys.stderr, flush=True)
+    try:
+        failed = run_fleet([Job(each.folder, (*each.words(), *after.words())) for each in left], jobs)
+    except KeyboardInterrupt:
+        print("\nseqsmooth: stopped; the same command goes on", file=sys.stderr, flush=True)
+        return 130
+    if failed:
+        names = ", ".join(str(job.folder) for job in failed)
+        print(f"{len(failed)} of {len(planned)} runs failed: {names}", file=sys.stderr, flush=True)
+    return 1 if failed else 0

@@ -40,6 +40,7 @@ class Batches:
         references: give no more than so many beside each target; 0 for none.
         captions_per_image: a batch is of images with so many of their captions each; by default of single captions.
         max_length: cut targets and sources after so many words; EOS comes after them.
+        fraction: of the items, drawn by the seed alone: what is in a smaller one is in a larger one, too.
         buckets: the greatest number of shapes.
         rank: of this process.
         world: the number of processes; each gets its part of every batch, all of one shape.
@@ -60,6 +61,7 @@ class Batches:
         references: int = 5,
         captions_per_image: int | None = None,
         max_length: int | None = None,
+        fraction: float = 1.0,
         buckets: int = 6,
         rank: int = 0,
         world: int = 1,
@@ -83,6 +85,7 @@ class Batches:
         self.shuffle, self.seed, self.rank, self.world = shuffle, seed, rank, world
         self.device = torch.device("cpu" if device is None else device)
         self._lengths = _cut(split.targets.lengths, max_length)
+        self.fraction = checks.positive("fraction", checks.fraction("fraction", fraction))
         self._arrange(buckets, max_length)
         count = min(references, split.most)
         width = int(self._lengths.max())
@@ -152,6 +155,7 @@ class Batches:
             "batch_size": self.units * self.copies,
             "captions_per_image": self.copies if self.grouped else None,
             "targets": len(self.split.targets),
+            "fraction": self.fraction,
         }
 
     def _arrange(self, buckets: int, max_length: int | None) -> None:
@@ -169,9 +173,22 @@ class Batches:
             item = None if self.grouped or split.paired else split.item_of(np.arange(len(target)))
             source = _cut(split.sources.lengths, max_length)
             lengths.append(source if item is None else source[item])
-        found = bucketed(np.stack(lengths, 1), self.units, buckets)
+        kept = self._kept()
+        found = bucketed(np.stack(lengths, 1)[kept], self.units, buckets)
         self._widths = tuple(Widths(width[0], width[1] if len(width) > 1 else 0) for width in found.widths)
-        self._members = [np.flatnonzero(found.member == number).astype(np.int32) for number in range(len(found.widths))]
+        self._members = [kept[found.member == number].astype(np.int32) for number in range(len(found.widths))]
+
+    def _kept(self) -> NDArray[np.int64]:
+        """The rows to be had, of items or of targets: those of the items that the fraction keeps."""
+        split = self.split
+        count = len(split)
+        rows = np.arange(count if self.grouped else len(split.targets))
+        if self.fraction == 1:
+            return rows
+        drawn = np.random.default_rng([self.seed, *b"fraction"]).permutation(count)
+        chosen = np.zeros(count, dtype=bool)
+        chosen[drawn[: max(1, round(self.fraction * count))]] = True
+        return np.flatnonzero(chosen if self.grouped else chosen[split.item_of(rows)])
 
     def _order(self, epoch: int) -> Epoch:
         """The rows of each batch of an epoch: a bucket's rows in some order, then all batches in some order."""

@@ -48,7 +48,7 @@ def interval(
 ) -> tuple[float, float]:
     """The percentile interval of a corpus score; the same seed gives the same interval."""
     check(confidence, resamples, seed)
-    return _percentiles(resampled(statistics, total, resamples=resamples, seed=seed), confidence)
+    return percentiles(resampled(statistics, total, resamples=resamples, seed=seed), confidence)
 
 
 def compare(
@@ -74,7 +74,7 @@ def compare(
     # A difference of rounding, where both systems say the same, is none.
     as_great = np.abs(differences - differences.mean()) >= abs(difference) - 1e-12
     p_value = (int(as_great.sum()) + 1) / (resamples + 1)
-    return Comparison(difference, *_percentiles(differences, confidence), p_value)
+    return Comparison(difference, *percentiles(differences, confidence), p_value)
 
 
 def resampled(
@@ -85,9 +85,17 @@ def resampled(
     seed: int = 0,
 ) -> Floats:  # (resamples,)
     """The corpus scores of `resamples` corpora of as many items, drawn with replacement."""
-    number = len(statistics)
-    parts = [total(times @ statistics, number) for times in _draws(number, resamples, seed)]
-    return np.concatenate(parts)
+    return total(resampled_sums(statistics, resamples=resamples, seed=seed), len(statistics))
+
+
+def resampled_sums(
+    statistics: Floats,  # (N, K), of one system, or of many side by side
+    *,
+    resamples: int = 1000,
+    seed: int = 0,
+) -> Floats:  # (resamples, K)
+    """What corpus scores are made of, summed over the items that were drawn; the seed alone decides which."""
+    return np.concatenate([times @ statistics for times in _draws(len(statistics), resamples, seed)])
 
 
 def check(confidence: float, resamples: int, seed: int) -> None:
@@ -107,6 +115,7 @@ def _draws(number: int, resamples: int, seed: int) -> Iterator[Floats]:  # each 
         yield np.bincount(drawn.ravel(), minlength=rows * number).reshape(rows, number).astype(np.float64)
 
 
-def _percentiles(values: Floats, confidence: float) -> tuple[float, float]:
+def percentiles(values: Floats, confidence: float) -> tuple[float, float]:
+    """The ends of the middle `confidence` of some values."""
     low, high = np.quantile(values, [(1 - confidence) / 2, (1 + confidence) / 2])
     return float(low), float(high)

@@ -1,4 +1,4 @@
-"""How a trained model behaves beyond its scores: lengths, words, rare words, calibration.
+"""How a trained model behaves beyond its scores: lengths, words, rare words, calibration, corrupted prefixes.
 
 Everything is a function of a run and its corpus, calculated once and kept in the folder of the run.
 """
@@ -14,19 +14,16 @@ from typing import Any
 
 import numpy as np
 import torch
-from torch import Tensor
 
 from seqsmooth.data import Corpus
 from seqsmooth.models import Model
 from seqsmooth.ops.files import text_written_whole
-from seqsmooth.text import Vocabulary
+from seqsmooth.reports.forcing import Bin, Corrupted, force
 from seqsmooth.training.runs import Run, load_model
 
-KIND = "seqsmooth behaviour 1"
-BINS = 10
+KIND = "seqsmooth behaviour 2"
 EDGES = (1, 3, 10, 30, 100, 300, 1000, 3000, 10000, 30000, 100000)
 RARE = 0.05
-PORTION = 4096  # tokens whose logits are held at once
 
 
 @dataclass(frozen=True)
@@ -42,17 +39,6 @@ class Recall:
 
 
 @dataclass(frozen=True)
-class Bin:
-    """Tokens whose most likely word has a probability in one tenth of [0, 1]."""
-
-    tokens: int
-    confidence: float
-    """The sum of these probabilities."""
-    right: int
-    """How often that word is the one in the reference."""
-
-
-@dataclass(frozen=True)
 class Behaviour:
     """What a run does on a split.
 
@@ -64,6 +50,7 @@ class Behaviour:
         rare: the same for the rarest words, which together make 5 % of the training text.
         calibration: by the confidence, tokens of the references under teacher forcing.
         nll: of a token of the references, EOS included, in nats.
+        corrupted: the same, and the accuracy, with a growing share of each prefix replaced by random words.
     """
 
     lengths: tuple[int, ...]
@@ -73,6 +60,7 @@ class Behaviour:
     rare: Recall
     calibration: tuple[Bin, ...]
     nll: float
+    corrupted: tuple[Corrupted, ...]
 
     @property
     def mean_length(self) -> float:
@@ -86,21 +74,51 @@ class Behaviour:
         return sum(abs(held.confidence - held.right) for held in self.calibration) / total
 
 
-def behaviour(run: Run, split: str, device: str = "cpu") -> Behaviour:
-    """Observe a run, or remember it: what is in the folder of the run counts if weights and hypotheses are the same."""
-    of = {"kind": KIND, "weights": _checksum(run.weights()), "decoded": _checksum(run.decoded(split))}
-    kept = run.folder / "behaviour" / f"{split}.json"
-    known = _remembered(kept, of)
+def behaviour(run: Run, split: str, device: str = "cpu", *, data: Path | None = None) -> Behaviour:
+    """Observe a run, or remember it: what is in its folder counts while hypotheses and weights are the same.
+
+    Args:
+        run: trained and decoded.
+        split: that of the hypotheses.
+        device: where the model reads the references.
+        data: where the corpus is now; where it was by default.
+    """
+    known = remembered(run, split)
     if known is not None:
         return known
-    model, corpus = load_model(run.folder, device=device)
+    model, corpus = load_model(run.folder, device=device, data=data)
     hypotheses = {name: found[0].tokens if found else () for name, found in run.hypotheses(split)}
     written = [corpus.vocabulary.sentence(hypotheses[name]) for name in corpus.ids(split)]
     made = observe(model, corpus, split, written, torch.device(device))
+    kept = _kept(run, split)
     kept.parent.mkdir(exist_ok=True)
+    of = {"kind": KIND, "weights": _checksum(run.weights()), "decoded": _checksum(run.decoded(split))}
     with text_written_whole(kept) as file:
         file.write(json.dumps(of | {"behaviour": asdict(made)}) + "\n")
     return made
+
+
+def remembered(run: Run, split: str) -> Behaviour | None:
+    """What was observed of these hypotheses, and of the weights where they are still there; None where nothing was."""
+    try:
+        held = json.loads(_kept(run, split).read_text(encoding="utf-8"))
+        known = held["kind"] == KIND and held["decoded"] == _checksum(run.decoded(split))
+        weights = run.weights()
+        if not known or (weights.is_file() and held["weights"] != _checksum(weights)):
+            return None
+        return read_behaviour(held["behaviour"])
+    except (OSError, ValueError, KeyError, TypeError):  # it is only remembered: what is damaged is made again
+        return None
+
+
+def read_behaviour(told: Mapping[str, Any]) -> Behaviour:
+    """From what `dataclasses.asdict` made of it, and JSON of that."""
+    parts: dict[str, Any] = {name: tuple(told[name]) for name in ("lengths", "reference_lengths")}
+    parts["recall"] = tuple(Recall(**part) for part in told["recall"])
+    parts["rare"] = Recall(**told["rare"])
+    parts["calibration"] = tuple(Bin(**part) for part in told["calibration"])
+    parts["corrupted"] = tuple(Corrupted(**part) for part in told["corrupted"])
+    return Behaviour(**{**told, **parts})
 
 
 def observe(
@@ -108,7 +126,7 @@ def observe(
 ) -> Behaviour:
     """Observe a model, and what it wrote for each item of a split."""
     references = corpus.references(split)
-    bins, nll = calibration(model, corpus, split, corpus.targets(split), device)
+    bins, corrupted = force(model, corpus, split, device)
     recall, rare = recalls(written, references, corpus.word_counts())
     return Behaviour(
         lengths=_histogram(len(words) for words in written),
@@ -117,7 +135,8 @@ def observe(
         recall=recall,
         rare=rare,
         calibration=bins,
-        nll=nll,
+        nll=corrupted[0].nll,
+        corrupted=corrupted,
     )
 
 
@@ -126,64 +145,19 @@ def recalls(
 ) -> tuple[tuple[Recall, ...], Recall]:
     """Word recall by how often words occur in training, and that of rare words. Those without a count do not count."""
     edge = _rare_below(sorted(counts.values()))
-    found, of = np.zeros(len(EDGES), dtype=int), np.zeros(len(EDGES), dtype=int)
+    found, of = [0] * len(EDGES), [0] * len(EDGES)
     rare = [0, 0]
+    places = dict(zip(counts, (np.searchsorted(EDGES, list(counts.values()), side="right") - 1).tolist(), strict=True))
     for ours, several in zip(written, references, strict=True):
         said = set(ours)
         for word in {word for words in several for word in words if word in counts}:
-            place = int(np.searchsorted(EDGES, counts[word], side="right")) - 1
-            of[place] += 1
-            found[place] += word in said
+            of[places[word]] += 1
+            found[places[word]] += word in said
             if counts[word] <= edge:
                 rare[0] += word in said
                 rare[1] += 1
-    kept = tuple(Recall(EDGES[n], int(found[n]), int(of[n])) for n in range(len(EDGES)) if of[n] > 0)
+    kept = tuple(Recall(EDGES[n], found[n], of[n]) for n in range(len(EDGES)) if of[n] > 0)
     return kept, Recall(1, *rare)
-
-
-@torch.no_grad()
-def calibration(
-    model: Model[Any, Any],
-    corpus: Corpus,
-    split: str,
-    references: Sequence[Sequence[Sequence[str]]],
-    device: torch.device,
-    items: int = 100,
-) -> tuple[tuple[Bin, ...], float]:
-    """Bins of confidence over all tokens of the references, and the NLL a token."""
-    specials = corpus.vocabulary.specials()
-    assert specials.pad is not None
-    assert specials.bos is not None
-    sums = torch.zeros(BINS, 3, dtype=torch.float64, device=device)
-    total, tokens = torch.zeros((), dtype=torch.float64, device=device), 0
-    for first in range(0, len(references), items):
-        rows = range(first, min(first + items, len(references)))
-        targets = _padded([references[row] for row in rows], corpus.vocabulary, specials.pad).to(device)  # (B, R, T)
-        inputs = torch.nn.functional.pad(targets[..., :-1], (1, 0), value=specials.bos)
-        hidden = model(corpus.inputs(split, list(rows), device), inputs)
-        there = targets != specials.pad
-        portions = (torch.split(values[there], PORTION) for values in (hidden, targets))
-        for states, words in zip(*portions, strict=True):
-            log_probs = model.logits(states).float().log_softmax(-1)
-            best, guess = log_probs.max(-1)
-            place = (best.exp() * BINS).long().clamp_max(BINS - 1)
-            told = torch.stack([torch.ones_like(best), best.exp(), (guess == words).float()], 1).double()
-            sums.index_add_(0, place, told)
-            total -= log_probs.gather(1, words[:, None]).sum().double()
-            tokens += len(words)
-    bins = tuple(Bin(int(count), confidence, int(right)) for count, confidence, right in sums.tolist())
-    return bins, float(total) / tokens
-
-
-def _padded(references: Sequence[Sequence[Sequence[str]]], vocabulary: Vocabulary, pad: int) -> Tensor:  # (B, R, T)
-    ids = [[vocabulary.encode(words, eos=True) for words in several] for several in references]
-    most = max(len(several) for several in ids)
-    longest = max(len(words) for several in ids for words in several)
-    filled = torch.full((len(ids), most, longest), pad)
-    for n, several in enumerate(ids):
-        for r, words in enumerate(several):
-            filled[n, r, : len(words)] = torch.tensor(words)
-    return filled
 
 
 def _rare_below(counts: list[int]) -> int:
@@ -205,16 +179,5 @@ def _checksum(path: Path) -> str:
         return hashlib.file_digest(file, "sha256").hexdigest()[:16]
 
 
-def _remembered(path: Path, of: dict[str, str]) -> Behaviour | None:
-    try:
-        held = json.loads(path.read_text(encoding="utf-8"))
-        if any(held[name] != value for name, value in of.items()):
-            return None
-        told = held["behaviour"]
-        told |= {name: tuple(told[name]) for name in ("lengths", "reference_lengths")}
-        told["recall"] = tuple(Recall(**part) for part in told["recall"])
-        told["rare"] = Recall(**told["rare"])
-        told["calibration"] = tuple(Bin(**part) for part in told["calibration"])
-        return Behaviour(**told)
-    except (OSError, ValueError, KeyError, TypeError):  # it is only remembered: what is damaged is made again
-        return None
+def _kept(run: Run, split: str) -> Path:
+    return run.folder / "behaviour" / f"{split}.json"

@@ -116,15 +116,15 @@ class Interval:
     told: str
 
 
-def forest(title: str, across: str, intervals: Sequence[Interval], *, alone: bool = False) -> str:
-    """Differences as points with their intervals, one below the other, around a line at 0."""
-    left, step = 138, 28
+def forest(title: str, across: str, intervals: Sequence[Interval], *, left: int = 138, alone: bool = False) -> str:
+    """Differences as points with their intervals, one below the other, around a line at 0; `left` is for the names."""
+    step, width = 28, WIDTH - 138 + left
     height = TOP + step * len(intervals) + BOTTOM
     marks = ticks(min(0.0, *(made.low for made in intervals)), max(0.0, *(made.high for made in intervals)))
     low, high = marks[0], marks[-1]
 
     def place(value: float) -> float:
-        return left + (value - low) / (high - low) * (WIDTH - left - 20)
+        return left + (value - low) / (high - low) * (width - left - 20)
 
     parts = []
     for mark in marks:
@@ -144,9 +144,9 @@ def forest(title: str, across: str, intervals: Sequence[Interval], *, alone: boo
             f'<line {ends} stroke="{colour}" stroke-width="3" stroke-linecap="round" opacity=".45"/>'
             f'<circle cx="{place(made.value):.1f}" cy="{y}" r="5.5" fill="{colour}"/></g>'
         )
-    middle = (left + WIDTH - 20) / 2
+    middle = (left + width - 20) / 2
     parts.append(f'<text x="{middle}" y="{height - 8}" text-anchor="middle">{escape(across)}</text>')
-    return _svg(parts, WIDTH, height, title, (), alone=alone)
+    return _svg(parts, width, height, title, (), alone=alone)
 
 
 def ticks(low: float, high: float, most: int = 6) -> list[float]:

@@ -4,14 +4,25 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from statistics import mean
-from typing import Any
+from typing import Any, Protocol
 
 from seqsmooth.reports.behaviour import Behaviour
 from seqsmooth.reports.charts import Chart, Series
-from seqsmooth.reports.rows import Row
 from seqsmooth.reports.table import NAMES
 
 Point = tuple[float, float]
+
+
+class Row(Protocol):
+    """What a chart needs of a row: its label, and the logs of its runs."""
+
+    @property
+    def label(self) -> str:
+        """Names the row."""
+
+    @property
+    def logs(self) -> Sequence[Sequence[Mapping[str, Any]]]:
+        """A log for each run."""
 
 
 def draw_charts(rows: Sequence[Row], seen: Mapping[str, Sequence[Behaviour]], task: str) -> list[Chart]:
@@ -63,6 +74,15 @@ def draw_charts(rows: Sequence[Row], seen: Mapping[str, Sequence[Behaviour]], ta
             unit=(0.0, 1.0),
             note="Next word of the references: below the diagonal a model is too sure, above it not sure enough.",
         ),
+        Chart(
+            "corrupted",
+            "NLL after a corrupted prefix",
+            "share of the prefix's words replaced",
+            "nats a token more",
+            [_observed(n, row, seen[row.label], _cost) for n, row in enumerate(rows)],
+            zero=True,
+            note="What random words in the prefix cost: NLL of the references' tokens, less that after true prefixes.",
+        ),
     ]
     return [chart for chart in charts if any(line.points for line in chart.series if line.number is not None)]
 
@@ -70,7 +90,7 @@ def draw_charts(rows: Sequence[Row], seen: Mapping[str, Sequence[Behaviour]], ta
 def _logged(rows: Sequence[Row], split: str, name: str, by: str = "epoch") -> list[Series]:
     lines = []
     for number, row in enumerate(rows):
-        runs = [_column(run.log, split, name, by) for run in row.runs]
+        runs = [_column(log, split, name, by) for log in row.logs]
         shared = sorted(set.intersection(*(set(held) for held in runs)))
         lines.append(_meaned(row.label, number, [[(place, held[place]) for place in shared] for held in runs]))
     return lines
@@ -121,6 +141,10 @@ def _reliability(one: Behaviour) -> list[Point]:
     least = 0.001 * sum(held.tokens for held in one.calibration)
     bins = [held for held in one.calibration if held.tokens > least]
     return [(held.confidence / held.tokens, held.right / held.tokens) for held in bins]
+
+
+def _cost(one: Behaviour) -> list[Point]:
+    return [(held.share, held.nll - one.nll) for held in one.corrupted]
 
 
 def _observed(number: int, row: Row, seen: Sequence[Behaviour], points: Callable[[Behaviour], list[Point]]) -> Series:

@@ -124,7 +124,8 @@ def _differences(section: Section) -> str:
 
 
 def _behaviour(section: Section) -> str:
-    head = ("", "NLL", "calibration error", "rare-word recall", "different words", "mean length", "train time")
+    head = ["", "NLL", "calibration error", "rare-word recall", "different words", "mean length"]
+    head += ["corrupted prefix", "train time"]
     lines = ["<tr>" + "".join(f"<th>{name}</th>" for name in head) + "</tr>"]
     for number, row in enumerate(section.rows):
         seen = section.seen[row.label]
@@ -134,16 +135,19 @@ def _behaviour(section: Section) -> str:
             _spread([100 * one.rare.found / max(one.rare.of, 1) for one in seen], 1) + " %",
             _spread([float(one.words) for one in seen], 0),
             _spread([one.mean_length for one in seen], 2),
+            "+" + _spread([one.corrupted[-1].nll - one.nll for one in seen], 3),
             _spread([float(run.manifest["seconds"]) for run in row.runs], 0) + " s",
         ]
         tds = "".join(f"<td>{cell}</td>" for cell in cells)
         lines.append(f'<tr data-row="{number}"><td>{_chip(number)}{escape(row.label)}</td>{tds}</tr>')
     theirs = next(iter(section.seen.values()))[0].reference_lengths
     length = sum(n * count for n, count in enumerate(theirs)) / sum(theirs)
+    worst = next(iter(section.seen.values()))[0].corrupted[-1].share
     note = (
         "NLL: nats a token of the test references, unsmoothed. Calibration error: the mean distance between "
         "confidence and accuracy of the next word. Rare words: the least frequent, together 5 % of the training text; "
         "recall: the share of those in the references of an item that were written for it. "
+        f"Corrupted prefix: how much the NLL rises when {worst:.0%} of the words before are random ones. "
         f"References have {length:.2f} words on average."
     )
     return f'<div class="card scroll"><table>{"".join(lines)}</table></div><p class="soft small">{note}</p>'

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from functools import cached_property
 from itertools import pairwise
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 
@@ -60,6 +61,11 @@ class Row:
     def seeds(self) -> tuple[int, ...]:
         """The seeds of the runs."""
         return tuple(int(run.manifest["seed"]) for run in self.runs)
+
+    @property
+    def logs(self) -> list[list[dict[str, Any]]]:
+        """The log of each run."""
+        return [run.log for run in self.runs]
 
     @cached_property
     def metrics(self) -> tuple[str, ...]:

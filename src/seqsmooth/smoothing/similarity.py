@@ -174,6 +174,7 @@ class Similarity(TokenLaw):
     def take(self, other: Similarity) -> None:
         """Take over the tables of another law, in place: a CUDA graph that reads them sees the new ones."""
         held = ("units", "known", "counts", "table", "neighbours", "masses")
+        checks.must(self.alpha == other.alpha, "other", f"a law with alpha = {self.alpha}", other.alpha)
         for name in held:
             mine, theirs = getattr(self, name), getattr(other, name)
             shape = None if mine is None else tuple(mine.shape)
@@ -220,11 +221,16 @@ class Similarity(TokenLaw):
         checks.ids_below("tokens", tokens, self.vocab_size)
         index = tokens.reshape(-1, 1)
         ones = torch.ones_like(index, dtype=self.units.dtype)
-        return self._table().combine(index, ones).reshape(*tokens.shape, self.vocab_size)
+        table = self._table() if self._kernel() is None else self._made()
+        return table.combine(index, ones).reshape(*tokens.shape, self.vocab_size)
 
     def spread(self, target: SoftTarget, *, vocab_size: int | None, generator: Generator | None) -> SoftTarget:
-        """A row of S for each slot; rows of other tables are multiplied by M."""
+        """A row of M for each slot, or one of S beside it; rows of other tables are multiplied by M."""
         rows = tuple(self._through(row) for row in target.rows)
+        kernel = self._kernel()
+        if kernel is not None:
+            whole = Rows(kernel, target.ids, target.weights)
+            return SoftTarget(target.ids[..., :0], target.weights[..., :0], (whole, *rows))
         kept = (1 - self.alpha) * target.weights
         if self.mode != "sampled":
             own = Rows(self._table(), target.ids, self.alpha * target.weights)
@@ -244,7 +250,7 @@ class Similarity(TokenLaw):
             return self._mix(table)
 
     def _mix(self, table: Table) -> DenseTable:
-        own = self._table()
+        own = self._kernel() or self._table()
         if isinstance(table, SparseTable):
             mixed = own.combine(table.ids, table.weights)
             everything = torch.arange(table.size, device=table.ids.device).unsqueeze(-1)
@@ -260,7 +266,7 @@ class Similarity(TokenLaw):
             for tokens in self.token_chunks():
                 rows = own.combine(tokens.unsqueeze(-1), self.units.new_ones(len(tokens), 1))
                 mixed = mixed + unmixed[:, tokens].to(rows.dtype) @ rows
-        values = (1 - self.alpha) * unmixed.to(mixed.dtype) + self.alpha * mixed
+        values = mixed if self._kernel() else (1 - self.alpha) * unmixed.to(mixed.dtype) + self.alpha * mixed
         return DenseTable(values, values.sum(-1), mixed=True)
 
     def options(self) -> dict[str, object]:
@@ -303,7 +309,15 @@ class Similarity(TokenLaw):
             drawn.append(categorical(rows, count, generator))
         return torch.cat(drawn)
 
+    def _kernel(self) -> DenseTable | None:
+        """M, where that is kept: its rows say all of a target, and nothing has to be weighed at each step."""
+        if self.mode != "dense" or self.table is None:
+            return None
+        assert self.masses is not None
+        return DenseTable(self.table, self.masses, columns=self.vocab_size)
+
     def _table(self) -> DenseTable | SparseTable | SimilarityTable:
+        """S, as a table of this mode."""
         if self.neighbours is not None:
             assert self.table is not None
             return SparseTable(self.neighbours, self.table, self.vocab_size, distinct=True)
@@ -335,8 +349,11 @@ class Similarity(TokenLaw):
         dtype = torch.float16 if stored == torch.float16 else self.units.dtype
         table = padded_rows(self.vocab_size, self.vocab_size, dtype, self.units.device)
         masses = torch.empty_like(table[:, 0], dtype=self.units.dtype)
+        share = self.alpha if self.mode == "dense" else 1.0  # M is kept, or else S, from which tokens are drawn
         for part in parts:
-            table[part, : self.vocab_size] = computed.rows(part).to(dtype)
+            rows = computed.rows(part).mul_(share)
+            rows[torch.arange(len(part), device=rows.device), part] += 1 - share
+            table[part, : self.vocab_size] = rows.to(dtype)
             masses[part] = table[part].to(masses.dtype).sum(-1)
         return table, None, masses
 

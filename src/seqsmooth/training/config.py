@@ -22,6 +22,9 @@ class Data:
     captions_per_image: int | None = None
     references: int = 5
     max_length: int | None = None
+    fraction: float = 1.0
+    """Of the training items, drawn by the seed of the run. Vocabulary, counts and document frequencies stay those of
+    the whole."""
 
 
 @dataclass(frozen=True)

@@ -36,8 +36,9 @@ class StepBar(ProgressBar):
             from tqdm import tqdm  # type: ignore[import-untyped]
 
             done, name = pl_module.steps_done, pl_module.config.name
+            often = 0.5 if sys.stderr.isatty() else 30.0  # in a file every look stays
             self.bar = tqdm(
-                total=self.steps, initial=done, desc=name, unit="step", file=sys.stderr, mininterval=0.5, leave=True
+                total=self.steps, initial=done, desc=name, unit="step", file=sys.stderr, mininterval=often, leave=True
             )
 
     def on_train_batch_end(

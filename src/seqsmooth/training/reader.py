@@ -7,7 +7,7 @@ import difflib
 import math
 import types
 import typing
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any, Literal, Union, get_args, get_origin
 
@@ -96,12 +96,21 @@ def _merged(path: Path, below: tuple[Path, ...]) -> dict[str, Any]:
     values = load_yaml(path)
     bases = values.pop(EXTENDS, [])
     made: dict[str, Any] = {}
-    for base in [bases] if isinstance(bases, str) else bases:
-        checks.must(isinstance(base, str), EXTENDS, "the path of a file", repr(base))
+    for key, base in _bases(bases):
         found = (path.parent / base).resolve()
         checks.must(found.is_file(), EXTENDS, f"a file that is there, seen from {path}", base)
-        made = merge(made, _merged(found, (*below, path)))
+        held = _merged(found, (*below, path))
+        made = merge(made, _nested(key.split("."), held) if key else held)
     return merge(made, values)
+
+
+def _bases(entries: Any) -> Iterator[tuple[str, str]]:
+    """What is extended: the dotted key of the section that a file is, or none where it is a whole config; the file."""
+    for entry in entries if isinstance(entries, list) else [entries]:
+        for key, base in entry.items() if isinstance(entry, Mapping) else [("", entry)]:
+            rule = "the path of a file, or a dotted key and the path of a file"
+            checks.must(isinstance(key, str) and isinstance(base, str), EXTENDS, rule, repr(entry))
+            yield key, base
 
 
 def _nested(keys: Sequence[str], value: Any) -> dict[str, Any]:

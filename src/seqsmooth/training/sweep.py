@@ -1,32 +1,39 @@
-"""Many runs, one after the other: the rows of a table, for several seeds."""
+"""What a sweep file asks for: the rows of a table for several seeds, or every point of a grid."""
 
 from __future__ import annotations
 
-import subprocess
-import sys
-from collections.abc import Sequence
-from dataclasses import dataclass
+import json
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from itertools import product
 from pathlib import Path
+from typing import Any
 
 from seqsmooth.ops import checks
 from seqsmooth.training.places import find_config
 from seqsmooth.training.reader import load_yaml, read_config
-from seqsmooth.training.runs import Run
+
+KEYS = ("table", "configs", "seeds", "overrides", "grid")
+Scalar = str | int | float | bool | None
 
 
 @dataclass(frozen=True)
 class Planned:
-    """One run of a sweep."""
+    """One run of a sweep.
+
+    Attributes:
+        config: the file that it is of.
+        seed: of the run.
+        folder: of the run.
+        overrides: dotted keys and their values as YAML.
+        point: the values of the grid by dotted key; empty without a grid.
+    """
 
     config: Path
     seed: int
     folder: Path
     overrides: tuple[tuple[str, str], ...]
-
-    @property
-    def finished(self) -> bool:
-        """Whether there is nothing left to do."""
-        return (self.folder / "manifest.json").is_file() and Run.open(self.folder).finished
+    point: Mapping[str, Scalar] = field(default_factory=dict)
 
     def words(self) -> list[str]:
         """The words of the command line that do it."""
@@ -35,51 +42,79 @@ class Planned:
 
 
 def plan_sweep(path: str | Path, runs: Path, overrides: Sequence[tuple[str, str]] = ()) -> list[Planned]:
-    """The runs of a sweep file: a list `configs`, seen from the file, a list `seeds`, and `overrides` by dotted key."""
-    import yaml
+    """The runs of a sweep file, in the order in which they are to be done: all of one seed, then the next.
 
+    The file holds a list `configs`, seen from the file; a list `seeds`; `overrides` by dotted key; and a `grid`, lists
+    of values by dotted key, of which every combination is a run.
+    """
     file = find_config(path)
     held = load_yaml(file)
     for key in held:
-        checks.one_of("key", key, ("table", "configs", "seeds", "overrides"))
+        checks.one_of("key", key, KEYS)
     configs, seeds, common = held.get("configs"), held.get("seeds", [0]), held.get("overrides") or {}
     checks.must(isinstance(configs, list) and len(configs) > 0, "configs", "a list of files", configs)
     assert isinstance(configs, list)
     whole = isinstance(seeds, list) and all(isinstance(seed, int) for seed in seeds)
     checks.must(whole, "seeds", "a list of whole numbers", seeds)
     checks.must(isinstance(common, dict), "overrides", "a mapping from dotted keys", common)
-    written = [
-        (str(key), yaml.safe_dump(value, default_flow_style=True).split("\n")[0]) for key, value in common.items()
-    ]
-    asked = [value for key, value in overrides if key == "seed"]
-    chosen = [int(value) for value in asked] or seeds
-    every = (*written, *((key, value) for key, value in overrides if key != "seed"))
+    points = list(_points(held.get("grid")))
+    asked = [int(value) for key, value in overrides if key == "seed"]
+    every = (
+        *((str(key), json.dumps(value)) for key, value in common.items()),
+        *((key, value) for key, value in overrides if key != "seed"),
+    )
     planned = []
-    for seed in chosen:
+    for seed in asked or seeds:
         for name in configs:
             config = find_config(file.parent / str(name))
-            folder = runs / read_config(config, every).name / str(seed)
-            planned.append(Planned(config, seed, folder, tuple(every)))
+            for point in points:
+                changed = (*every, *_changes(config, every, point))
+                folder = runs / read_config(config, changed).name / str(seed)
+                planned.append(Planned(config, seed, folder, changed, point))
     return planned
 
 
-def run_sweep(path: str | Path, runs: Path, overrides: Sequence[tuple[str, str]] = ()) -> int:
-    """Train what is not finished, each in a process of its own, so that one that fails takes no other with it."""
-    planned = plan_sweep(path, runs, overrides)
-    failed = []
-    for number, each in enumerate(planned, 1):
-        told = f"[{number} of {len(planned)}] {each.folder}"
-        if each.finished:
-            _say(f"{told}: finished before")
-            continue
-        _say(told)
-        if subprocess.run([sys.executable, "-m", "seqsmooth", *each.words()], check=False).returncode:
-            failed.append(str(each.folder))
-    if failed:
-        _say(f"{len(failed)} of {len(planned)} runs failed: {', '.join(failed)}")
-    return 1 if failed else 0
+def short_keys(keys: Sequence[str]) -> dict[str, str]:
+    """The last parts of dotted keys, as many as tell them apart.
+
+    >>> short_keys(["objective.sequence.tau", "objective.token.alpha", "model.alpha"])
+    {'objective.sequence.tau': 'tau', 'objective.token.alpha': 'token.alpha', 'model.alpha': 'model.alpha'}
+    """
+    found = {}
+    for key in keys:
+        parts = key.split(".")
+        endings = (".".join(parts[-count:]) for count in range(1, len(parts) + 1))
+        alone = (end for end in endings if sum(f".{other}".endswith(f".{end}") for other in keys) == 1)
+        found[key] = next(alone, key)
+    return found
 
 
-def _say(text: str) -> None:
-    sys.stderr.write(text + "\n")
-    sys.stderr.flush()
+def _points(grid: Any) -> Iterator[dict[str, Scalar]]:
+    """Every combination of the values; the last key varies fastest."""
+    lists = {} if grid is None else grid
+    checks.must(isinstance(lists, dict), "grid", "a mapping from dotted keys to lists of values", repr(grid))
+    for key, values in lists.items():
+        single = isinstance(values, list) and all(isinstance(value, Scalar) for value in values)
+        checks.must(single and len(values) > 0, f"grid.{key}", "a list of single values", repr(values))
+    for values in product(*lists.values()):
+        yield dict(zip(map(str, lists), values, strict=True))
+
+
+def _changes(config: Path, every: Sequence[tuple[str, str]], point: Mapping[str, Scalar]) -> Iterator[tuple[str, str]]:
+    """What makes a point of a grid: its values, and a name and a row that tell it from the others."""
+    if not point:
+        return
+    short = short_keys(list(point))
+    given = [(key, json.dumps(value)) for key, value in point.items()]
+    yield from given
+    made = read_config(config, (*every, *given))
+    told = {short[key]: _told(value) for key, value in point.items()}
+    listed = ", ".join(f"{key} {value}" for key, value in told.items())
+    yield "name", json.dumps(f"{made.name}/{','.join(f'{key}={value}' for key, value in told.items())}")
+    yield "row", json.dumps(f"{made.row} ({listed})".lstrip())
+
+
+def _told(value: Scalar) -> str:
+    """A value as part of the name of a folder."""
+    told = value if isinstance(value, str) else json.dumps(value)
+    return "".join(letter if letter.isalnum() or letter in "-+._" else "-" for letter in told)

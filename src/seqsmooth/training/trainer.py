@@ -24,6 +24,7 @@ from seqsmooth.training.build import Builder
 from seqsmooth.training.bundles import Bundles
 from seqsmooth.training.checkpoints import Checkpoints
 from seqsmooth.training.config import Config, needs_references
+from seqsmooth.training.fleet import LOG
 from seqsmooth.training.journal import Journal
 from seqsmooth.training.learner import Learner
 from seqsmooth.training.loggers import check_loggers, close_loggers, open_loggers
@@ -190,6 +191,7 @@ def _batches(corpus: Corpus, config: Config, device: torch.device, rank: int, wo
         references=data.references if needs_references(config.objective) else 0,
         captions_per_image=data.captions_per_image,
         max_length=data.max_length,
+        fraction=data.fraction,
         rank=rank,
         world=world,
         device=device,
@@ -234,7 +236,7 @@ def _strategy(home: torch.device, world: int) -> Strategy:
 
 def _check_new(folder: Path) -> None:
     """A folder that is not a run's must not be filled with one; what is left of one that died early may."""
-    ours = {"config.yaml", "vocabulary.json", "source.vocabulary.json", "checkpoints", "decoded", "scores"}
+    ours = {"config.yaml", "vocabulary.json", "source.vocabulary.json", "checkpoints", "decoded", "scores", LOG}
     if folder.is_dir():
         other = sorted(
             path.name for path in folder.iterdir() if path.name not in ours and not path.name.startswith(".")

@@ -1,0 +1,49 @@
+"""`seqsmooth choose`: what the runs of a grid reached in validation, and which point is the best."""
+
+from __future__ import annotations
+
+import argparse
+from collections.abc import Sequence
+from pathlib import Path
+
+from seqsmooth.cli.train import TOP, check_packages
+
+DESCRIPTION = """\
+Print the best validation score of every run of a sweep, mean over seeds, and mark the best point of each config. What
+a test split would say is not looked at. Values that `train --sweep` was given on the command line are given here, too,
+where they move the folders of runs."""
+
+EXAMPLES = """\
+examples:
+  seqsmooth choose configs/coco/restval/grids/hamming_refs.sweep.yaml
+  seqsmooth choose configs/multi30k/grids/tok.sweep.yaml --runs runs --out results/grids/multi30k_tok.json"""
+
+
+def options(parser: argparse.ArgumentParser) -> None:
+    """Declare the options."""
+    parser.description, parser.epilog = DESCRIPTION, EXAMPLES
+    parser.formatter_class = argparse.RawDescriptionHelpFormatter
+    parser.add_argument("sweep", metavar="FILE", help="the sweep file that the runs were made by")
+    parser.add_argument("--runs", type=Path, default=Path("runs"), help="where the runs are (default runs)")
+    parser.add_argument("--out", type=Path, metavar="FILE", help="write the same as JSON, too")
+    parser.add_argument("--seed", help="look at the runs of this seed alone")
+
+
+def start(given: argparse.Namespace, dotted: Sequence[tuple[str, str]]) -> int:
+    """Read, choose, print."""
+    import json
+
+    from seqsmooth.ops.files import check_destination, text_written_whole
+
+    check_packages("seqsmooth choose", "yaml")
+    from seqsmooth.reports.choices import choose
+    from seqsmooth.training.sweep import plan_sweep
+
+    out = None if given.out is None else check_destination("out", given.out)
+    overrides = [(name, getattr(given, name)) for name in TOP if getattr(given, name, None) is not None]
+    choice = choose(plan_sweep(given.sweep, given.runs, [*overrides, *dotted]))
+    print(choice.text(), flush=True)
+    if out is not None:
+        with text_written_whole(out) as file:
+            file.write(json.dumps({"sweep": Path(given.sweep).name} | choice.record(), indent=1) + "\n")
+    return 0

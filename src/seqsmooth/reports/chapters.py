@@ -1,0 +1,84 @@
+"""Which tables the page of results has, and which of the paper's numbers stand beside ours."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from seqsmooth.reports.paper import PaperRow, paper_tables
+
+WITHOUT = ("captioning without attention", "captioning appendix, without attention")
+WITH = ("captioning with attention", "captioning appendix, with attention")
+WMT, IWSLT = ("translation, WMT'14 English-French",), ("translation, IWSLT'14 German-English",)
+
+
+@dataclass(frozen=True)
+class Chapter:
+    """A table of the page.
+
+    Attributes:
+        table: `table` in the configs of its runs.
+        title: its heading.
+        papers: the tables of the paper whose rows it has, in their order.
+        beside: which numbers of the paper compare with ours: "stage one", "printed", or "" for none.
+        note: what a reader must know to compare.
+    """
+
+    table: str
+    title: str
+    papers: tuple[str, ...] = ()
+    beside: str = ""
+    note: str = ""
+
+    @property
+    def rows(self) -> dict[str, PaperRow]:
+        """The paper's rows, by label; of those that it has twice the first."""
+        found: dict[str, PaperRow] = {}
+        for name in self.papers:
+            for row in paper_tables()[name]:
+                found.setdefault(row.label, row)
+        return found
+
+
+CHAPTERS = (
+    Chapter(
+        "captioning without attention, stage one",
+        "Captioning without attention",
+        WITHOUT,
+        "stage one",
+        "Show and Tell on COCO, train and restval. The paper's numbers are those of its first stage, in which the CNN "
+        "is frozen as ours is, from columns that its LaTeX source has and its printed table hides. Its CNN is "
+        "ResNet-152, ours EfficientNet-Lite2, and ours is tested on the 4,407 of its 5,000 test images whose pixels "
+        "were to be had: compare differences before levels. The rows of its appendix (BLEU-4 rewards) have no numbers "
+        "of the first stage.",
+    ),
+    Chapter(
+        "captioning without attention, stage one, the authors' values",
+        "The same with the authors' temperatures and weights",
+        WITHOUT,
+        "stage one",
+        "As above, but temperatures and mixing weights are those of the authors' configs, not chosen on our validation "
+        "data.",
+    ),
+    Chapter(
+        "captioning with attention, restval",
+        "Captioning with attention",
+        WITH,
+        "",
+        "Top-Down on 16 regions of 96 numbers each, trained on restval alone, a quarter of the images: levels do not "
+        "compare with the paper's, whose rows are kept in their order.",
+    ),
+    Chapter(
+        "restval", "Captioning without attention, a quarter of the images", WITHOUT, "", "Trained on restval alone."
+    ),
+    Chapter(
+        "translation, IWSLT'14 of 21,000 pairs",
+        "Translation: IWSLT'14 German-English, low-resource",
+        IWSLT,
+        "printed",
+        "The standard test set of 6,750 sentences, but 21 thousand of the 153 thousand training pairs: "
+        "levels do not compare with the paper's.",
+    ),
+    Chapter("translation, Tatoeba German-English", "Translation: Tatoeba German-English", IWSLT),
+    Chapter("translation, Tatoeba English-French", "Translation: Tatoeba English-French", WMT),
+    Chapter("translation, Multi30k", "Translation: Multi30k German-English", IWSLT),
+)

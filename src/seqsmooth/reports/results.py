@@ -1,0 +1,200 @@
+"""Records as rows: the runs of one loss with their seeds, and how sure their differences are."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from functools import cached_property
+from pathlib import Path
+from statistics import mean
+from typing import Any
+
+import numpy as np
+
+from seqsmooth.metrics.bootstrap import resampled_sums
+from seqsmooth.metrics.trainings import Difference, Trained, compare_trainings
+from seqsmooth.ops import checks
+from seqsmooth.reports import record
+from seqsmooth.reports.behaviour import Behaviour
+from seqsmooth.reports.record import Record
+
+BASELINE = "MLE"
+CHOICE = "seqsmooth choice 1"
+RESAMPLES, SEED = 1000, 0
+
+
+@dataclass(frozen=True, eq=False)
+class Line:
+    """The records of one row of a table, by seed."""
+
+    label: str
+    records: tuple[Record, ...]
+
+    @property
+    def logs(self) -> list[list[dict[str, Any]]]:
+        """The validation curve of each run."""
+        return [one.log for one in self.records]
+
+    @property
+    def seen(self) -> list[Behaviour]:
+        """How the models behave, those that were observed."""
+        return [one.behaviour for one in self.records if one.behaviour is not None]
+
+    @property
+    def seconds(self) -> float:
+        """Of training, a run."""
+        return mean(float(one.facts["seconds"]) for one in self.records)
+
+    def values(self, metric: str) -> list[float]:
+        """The scores of those that have it."""
+        return [one.scores[metric].value for one in self.records if metric in one.scores]
+
+
+@dataclass(frozen=True, eq=False)
+class Group:
+    """The lines of one table, of one split and one corpus."""
+
+    table: str
+    split: str
+    lines: tuple[Line, ...]
+
+    @property
+    def task(self) -> str:
+        """Captions or translation."""
+        return str(self.lines[0].records[0].facts["task"])
+
+    @property
+    def metrics(self) -> list[str]:
+        """Those that a record of it has."""
+        return list(dict.fromkeys(name for line in self.lines for one in line.records for name in one.scores))
+
+    def line(self, label: str) -> Line | None:
+        """The line of a label."""
+        return next((line for line in self.lines if line.label == label), None)
+
+    @cached_property
+    def _differences(self) -> dict[str, dict[str, Difference]]:
+        return {}
+
+    def differences(self, metric: str) -> dict[str, Difference]:
+        """Of each line from MLE, by label."""
+        if metric not in self._differences:
+            self._differences[metric] = differences(self.lines, metric)
+        return self._differences[metric]
+
+
+@dataclass(frozen=True, eq=False)
+class Results:
+    """All that a folder of results holds.
+
+    Attributes:
+        records: in the order of their files.
+        choices: by the name of their files, what `seqsmooth choose` wrote of a grid.
+        discussion: what people say about it, in Markdown.
+    """
+
+    records: tuple[Record, ...]
+    choices: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
+    discussion: str = ""
+
+    @property
+    def groups(self) -> list[Group]:
+        """The tables, of runs on all of their data that were decoded as their config says."""
+        own = [one for one in self.records if not one.variant and _fraction(one) is None]
+        return _groups(own)
+
+    @property
+    def variants(self) -> list[Record]:
+        """What was decoded in another way: other beams, ensembles."""
+        return [one for one in self.records if one.variant]
+
+    @property
+    def fractions(self) -> dict[float, Group]:
+        """Runs on a share of the training data, and those of the same losses on all of it, by the share."""
+        part = [one for one in self.records if not one.variant and _fraction(one) is not None]
+        names = {_base(one): str(one.facts["row"]).rpartition(" (")[0] or str(one.facts["row"]) for one in part}
+        splits = {one.split for one in part}
+        whole = [one for one in self.records if not one.variant and _base(one) in names and one.split in splits]
+        found: dict[float, dict[str, list[Record]]] = {}
+        for one in whole:
+            found.setdefault(_fraction(one) or 1.0, {}).setdefault(names[_base(one)], []).append(one)
+        return {
+            share: Group(
+                "", next(iter(splits)), tuple(Line(label, _by_seed(several)) for label, several in lines.items())
+            )
+            for share, lines in sorted(found.items())
+        }
+
+
+def read_results(folder: Path) -> Results:
+    """Read the records, choices and discussion.md of a folder, and of those below it."""
+    checks.must(folder.is_dir(), "results", "a folder of records (`seqsmooth record` writes them)", str(folder))
+    records, choices = [], {}
+    for path in sorted(folder.rglob("*.json")):
+        try:
+            held = json.loads(path.read_text(encoding="utf-8"))
+            kind = held["kind"]
+        except (OSError, ValueError, KeyError, TypeError) as error:
+            raise checks.wrong(str(path), "a record or a choice", "damaged or something else") from error
+        checks.one_of(f"kind of {path}", kind, (record.KIND, CHOICE))
+        if kind == CHOICE:
+            choices[path.relative_to(folder).with_suffix("").as_posix()] = held
+        else:
+            records.append(Record.load(path))
+    said = folder / "discussion.md"
+    return Results(tuple(records), choices, said.read_text(encoding="utf-8") if said.is_file() else "")
+
+
+def differences(lines: Sequence[Line], metric: str) -> dict[str, Difference]:
+    """Of each line from MLE where there is one; the same resampled items for all."""
+    base = next((line for line in lines if line.label == BASELINE), None)
+    with_it = [line for line in lines if line.values(metric)]
+    if base is None or base not in with_it:
+        return {}
+    held = [(line, one.scores[metric], one) for line in with_it for one in line.records if metric in one.scores]
+    first, items = held[0][1], held[0][2].items
+    for _, tally, one in held:
+        same = tally.signature == first.signature and one.items == items
+        told = f"{first.signature} and {tally.signature}"
+        checks.must(same, "records", f"of one signature of {metric} and of the same items in a table", told)
+    sums = resampled_sums(np.concatenate([tally.statistics for _, tally, _ in held], 1), resamples=RESAMPLES, seed=SEED)
+    ends = np.cumsum([tally.statistics.shape[1] for _, tally, _ in held])
+    parts = np.split(sums, ends[:-1], axis=1)
+    drawn: dict[str, list[Any]] = {}
+    for (line, tally, _), part in zip(held, parts, strict=True):
+        drawn.setdefault(line.label, []).append(tally.total(part))
+    trained = {line.label: Trained(np.array(line.values(metric)), np.stack(drawn[line.label])) for line in with_it}
+    theirs = trained[BASELINE]
+    return {label: compare_trainings(ours, theirs) for label, ours in trained.items() if label != BASELINE}
+
+
+def _groups(records: Iterable[Record]) -> list[Group]:
+    found: dict[tuple[str, str], dict[str, list[Record]]] = {}
+    for one in records:
+        table, label = str(one.facts["table"] or ""), str(one.facts["row"] or one.facts["name"])
+        found.setdefault((table, one.split), {}).setdefault(label, []).append(one)
+    return [Group(table, split, _lines(several)) for (table, split), several in found.items()]
+
+
+def _lines(rows: Mapping[str, Sequence[Record]]) -> tuple[Line, ...]:
+    return tuple(Line(label, _by_seed(several)) for label, several in rows.items())
+
+
+def _by_seed(records: Sequence[Record]) -> tuple[Record, ...]:
+    ordered = sorted(records, key=lambda one: int(one.facts["seed"]))
+    seeds = [int(one.facts["seed"]) for one in ordered]
+    told = f"{ordered[0].facts['table']}, {ordered[0].facts['row']} has seeds {', '.join(map(str, seeds))}"
+    checks.must(len(set(seeds)) == len(seeds), "records", "of different seeds in a row", told)
+    return tuple(ordered)
+
+
+def _fraction(one: Record) -> float | None:
+    share = one.facts["config"].get("data", {}).get("fraction")
+    return None if share is None or share == 1 else float(share)
+
+
+def _base(one: Record) -> str:
+    """The name of the run on all data: a point of a grid has its values behind it."""
+    name = str(one.facts["name"])
+    return name if _fraction(one) is None else name.rpartition("/")[0]

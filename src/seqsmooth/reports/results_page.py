@@ -1,0 +1,212 @@
+"""The page of results: tables, charts, examples and commands from records alone."""
+
+from __future__ import annotations
+
+import re
+from collections import defaultdict
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from statistics import mean
+
+from seqsmooth.ops import checks
+from seqsmooth.ops.files import text_written_whole
+from seqsmooth.reports import record
+from seqsmooth.reports import results_tables as tables
+from seqsmooth.reports.chapters import CHAPTERS, Chapter
+from seqsmooth.reports.charts import COLOURS, Chart, Interval, Series, forest
+from seqsmooth.reports.figures import draw_charts
+from seqsmooth.reports.paper import paper_source
+from seqsmooth.reports.results import BASELINE, RESAMPLES, SEED, Group, Line, Results, read_results
+from seqsmooth.reports.table import NAMES
+
+NOTHING = "No records are committed yet."
+SHOWN = 4
+"""Losses whose examples stand side by side."""
+METHOD = f"""\
+Each row is a loss; the runs of a row differ in their seed alone, and its score is their mean ± standard deviation. The
+paper's numbers are from its tables ({paper_source()}); a row of the paper
+without a record here says "{tables.NOT_RUN}". Each difference from {BASELINE} has two 95 % intervals. **Items**: the
+paired bootstrap over the test items, {RESAMPLES:,} resamples of seed {SEED}, with these trained models as they are.
+**Items and trainings**: what other seeds would give, too, where both sides have three seeds or more. The variance of
+the difference is that over seeds, plus that over items, less what both of them saw, and the interval takes Student's t
+with Welch's degrees of freedom; `seqsmooth.metrics.trainings` has the formula, and its test simulates how often such
+intervals hold the truth. A difference is bold where its interval over items and trainings excludes 0, or the one over
+items where there is no other."""
+BEHAVIOUR = """\
+NLL: nats a token of the test references, unsmoothed whatever the loss. Calibration error: the mean distance between the
+probability of the most likely next word and how often it is right. Rare words: the least frequent ones, which together
+make 5 % of the training text; recall: the share of those in the references of an item that its hypothesis has. Prefix
+corrupted: each word before the one to predict was replaced with a probability of 30 % by another, drawn from the
+unigram law of the training text; all models read the same prefixes."""
+
+
+@dataclass
+class Page:
+    """What is written: the text, and the charts by the names of their files."""
+
+    parts: list[str] = field(default_factory=list)
+    charts: dict[str, str] = field(default_factory=dict)
+    folder: str = "results"
+
+    def say(self, *parts: str) -> None:
+        """Add paragraphs; empty ones are left out."""
+        self.parts += [part for part in parts if part]
+
+    def draw(self, name: str, title: str, svg: str) -> str:
+        """Keep a chart, and give the Markdown that shows it."""
+        self.charts[f"{name}.svg"] = svg
+        return f"![{title}]({self.folder}/{name}.svg)"
+
+
+def make_page(results: Results, folder: str = "results") -> Page:
+    """Make the page; `folder` is where its charts are, seen from it."""
+    page = Page(folder=folder)
+    page.say("# Results", "<!-- written by `seqsmooth results` from records; change nothing by hand -->")
+    if not results.records:
+        page.say(NOTHING)
+        return page
+    page.say(_totals(results), results.discussion.strip(), "## How to read the tables", METHOD)
+    groups = {(group.table, group.split): group for group in results.groups}
+    known = {chapter.table for chapter in CHAPTERS}
+    new = dict.fromkeys(table for table, _ in groups if table not in known)
+    left_out = []
+    for chapter in [*CHAPTERS, *(Chapter(table, table or "Runs") for table in new)]:
+        there = [group for (table, _), group in groups.items() if table == chapter.table]
+        left_out += [] if there else [f"- {chapter.title}"]
+        for group in there:
+            _chapter(page, group, chapter)
+    _more(page, results)
+    page.say(*(["## Not run", "\n".join(left_out)] if left_out else []))
+    return page
+
+
+def write_results(folder: Path, out: Path) -> Page:
+    """Read records and write the page and, in a folder of its name beside it, the charts."""
+    checks.must(out.suffix == ".md", "out", "a file of Markdown (.md)", str(out))
+    checks.must(out.absolute().parent.is_dir(), "out", "in a folder that is there", str(out))
+    page = make_page(read_results(folder), out.stem)
+    if page.charts:
+        (out.parent / out.stem).mkdir(exist_ok=True)
+    for name, svg in page.charts.items():
+        with text_written_whole(out.parent / out.stem / name) as file:
+            file.write(svg)
+    with text_written_whole(out) as file:
+        file.write(text(page))
+    return page
+
+
+def text(page: Page) -> str:
+    """The page as its file holds it."""
+    return "\n\n".join(page.parts) + "\n"
+
+
+def _chapter(page: Page, group: Group, chapter: Chapter) -> None:
+    told = "" if group.split == "test" else f" ({group.split})"
+    name = re.sub(r"[^a-z0-9]+", "-", f"{chapter.title}{told}".lower()).strip("-")
+    page.say(f"## {chapter.title}{told}", chapter.note)
+    page.say(tables.scores(group, chapter), _time(group), tables.signatures(group))
+    main = tables.MAIN[group.task]
+    lines = [line for _, line in tables.ordered(group, chapter) if line is not None]
+    made = group.differences(main)
+    intervals = []
+    for number, line in enumerate(lines):
+        against = made.get(line.label)
+        if against is not None:
+            ends = against.trainings or against.items
+            spoken = f"{line.label}: {against.value:+.2f} [{ends[0]:+.2f}, {ends[1]:+.2f}]"
+            intervals.append(Interval(line.label, against.value, *ends, number, spoken))
+    if intervals:
+        title = f"{NAMES[main]}: difference from {BASELINE}"
+        svg = forest(title, "difference, 95 % interval", intervals, left=220, alone=True)
+        page.say(page.draw(f"{name}-differences", title, svg))
+    rest = tables.others(group, chapter)
+    page.say(*(["### Other metrics", rest] if rest else []))
+    _behaviour(page, group, chapter, name)
+    shown = _main(lines)[:SHOWN]
+    if shown and shown[0].records[0].examples:
+        number = len(shown[0].records[0].examples)
+        drawn = (
+            f"{number} items drawn at random (seed {record.SEED}), none picked; each loss by the run of its first seed."
+        )
+        page.say("### Examples", drawn, tables.examples(shown))
+    page.say("### Commands", "Each row again, at its first seed:", tables.commands(group, chapter))
+
+
+def _behaviour(page: Page, group: Group, chapter: Chapter, name: str) -> None:
+    seen = tables.behaviours(group, chapter)
+    if not seen:
+        return
+    page.say("### How the models behave", seen, BEHAVIOUR)
+    lines = _main([line for _, line in tables.ordered(group, chapter) if line is not None and line.seen])[:COLOURS]
+    charts = draw_charts(lines, {line.label: line.seen for line in lines}, group.task)
+    drawn = [page.draw(f"{name}-{chart.name}", chart.title, chart.svg(alone=True)) for chart in charts]
+    page.say("\n".join(drawn))
+
+
+def _main(lines: Sequence[Line]) -> list[Line]:
+    """Those to look at: MLE, then those of most seeds, the best first."""
+
+    def rank(line: Line) -> tuple[bool, int, float]:
+        metric = tables.MAIN[str(line.records[0].facts["task"])]
+        return line.label != BASELINE, -len(line.records), -mean(line.values(metric) or [0.0])
+
+    return sorted(lines, key=rank)
+
+
+def _more(page: Page, results: Results) -> None:
+    if results.fractions:
+        page.say("## Less training data", tables.fractions(results))
+        page.say(page.draw("fractions", "Score by the share of the training data", _curves(results)))
+        page.say("In brackets: the difference from MLE at the same share, with its 95 % interval over items.")
+    if results.variants:
+        page.say("## Beams and ensembles", tables.variants(results))
+    if results.choices:
+        page.say("## Grids", "Values that were tried, and what they reached on validation data; bold: chosen.")
+        for name, held in results.choices.items():
+            page.say(f"### `{name}`", tables.choice(held))
+
+
+def _curves(results: Results) -> str:
+    shares = results.fractions
+    labels = list(dict.fromkeys(line.label for group in shares.values() for line in group.lines))
+    lines = []
+    for number, label in enumerate(labels):
+        found = [(share, group.line(label), tables.MAIN[group.task]) for share, group in shares.items()]
+        points = [(100 * share, line.values(metric)) for share, line, metric in found if line is not None]
+        lines.append(
+            Series(
+                label,
+                [(share, mean(values)) for share, values in points],
+                [min(values) for _, values in points],
+                [max(values) for _, values in points],
+                number,
+            )
+        )
+    metric = NAMES[tables.MAIN[next(iter(shares.values())).task]]
+    return Chart("fractions", metric, "training images, %", metric, lines).svg(alone=True)
+
+
+def _totals(results: Results) -> str:
+    """How many runs, and how long they took, by device."""
+    own = [one for one in results.records if not one.variant]
+    runs = {(one.facts["name"], one.facts["seed"], one.facts["started"]): one for one in own}
+    seconds: dict[str, list[float]] = defaultdict(list)
+    for one in runs.values():
+        seconds[str(one.facts["device"])].append(float(one.facts["seconds"]))
+    told = [f"{len(several)} runs on {device}, {_hours(sum(several))}" for device, several in sorted(seconds.items())]
+    return (
+        f"Training: {'; '.join(told)}, validation included. Where several runs shared a card, each counts in full, so "
+        "that the card's own time is less."
+    )
+
+
+def _time(group: Group) -> str:
+    total = sum(float(one.facts["seconds"]) for line in group.lines for one in line.records)
+    number = sum(len(line.records) for line in group.lines)
+    devices = sorted({str(one.facts["device"]) for line in group.lines for one in line.records})
+    return f"{number} runs, {_hours(total)} of training in all ({', '.join(devices)})."
+
+
+def _hours(seconds: float) -> str:
+    return f"{seconds / 3600:.1f} h" if seconds >= 3600 else f"{seconds / 60:.0f} min"

@@ -1,0 +1,200 @@
+"""The tables of the page of results, in Markdown."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from statistics import mean, stdev
+from typing import Any
+
+from seqsmooth.metrics.trainings import Difference
+from seqsmooth.reports.behaviour import Behaviour
+from seqsmooth.reports.chapters import Chapter
+from seqsmooth.reports.results import BASELINE, Group, Line, Results
+from seqsmooth.reports.table import NAMES
+
+NOT_RUN = "not run"
+MAIN = {"captions": "cider", "translation": "sacrebleu"}
+Column = tuple[str, Callable[[str, Line | None], str]]
+SECOND = {"captions": "bleu-4", "translation": "sacrebleu-13a"}
+
+
+def ordered(group: Group, chapter: Chapter) -> list[tuple[str, Line | None]]:
+    """The paper's rows in the paper's order, then ours that it lacks; None for one that was not run."""
+    labels = [*chapter.rows, *(line.label for line in group.lines if line.label not in chapter.rows)]
+    return [(label, group.line(label)) for label in labels]
+
+
+def scores(group: Group, chapter: Chapter) -> str:
+    """The main table: the paper's number, ours, and the difference from MLE with its intervals."""
+    main, second = MAIN[group.task], SECOND[group.task]
+    columns = _columns(group, main, _paper(chapter, main), whole=True)
+    if second in group.metrics:
+        columns += _columns(group, second, _paper(chapter, second), whole=False)
+    columns.append(("seconds a run", lambda label, line: "" if line is None else f"{line.seconds:.0f}"))
+    rows = [[label, *(tell(label, line) for _, tell in columns)] for label, line in ordered(group, chapter)]
+    return table(["loss", *(heading for heading, _ in columns)], rows)
+
+
+def _columns(group: Group, metric: str, paper: Mapping[str, float], *, whole: bool) -> list[Column]:
+    """Those of a metric: all of them, or the scores and their differences alone."""
+    name, made = NAMES[metric], group.differences(metric)
+
+    def gained(label: str, line: Line | None) -> str:
+        there = label in paper and BASELINE in paper and label != BASELINE
+        return _signed(paper[label] - paper[BASELINE]) if there else ""
+
+    known: list[Column] = [
+        (f"{name}, paper", lambda label, line: _number(paper.get(label))),
+        (f"{name}, ours", lambda label, line: NOT_RUN if line is None else _spread(line.values(metric))),
+        ("seeds", lambda label, line: "" if line is None else str(len(line.records))),
+        (f"paper - its {BASELINE}", gained),
+        (f"ours - {BASELINE}", lambda label, line: _difference(made.get(label))[0]),
+        ("95 %, items", lambda label, line: _difference(made.get(label))[1]),
+        ("95 %, items and trainings", lambda label, line: _difference(made.get(label))[2]),
+    ]
+    chosen = range(len(known)) if whole else (0, 1, 4)
+    return [known[place] for place in chosen if paper or place not in (0, 3)]
+
+
+def signatures(group: Group) -> str:
+    """What the numbers are, exactly."""
+    held = group.lines[0].records[0].scores
+    names = [name for name in (MAIN[group.task], SECOND[group.task]) if name in held]
+    return "Signatures: " + "; ".join(f"{NAMES[name]} `{held[name].signature}`" for name in names) + "."
+
+
+def others(group: Group, chapter: Chapter) -> str:
+    """The metrics that the main table has not."""
+    shown = (MAIN[group.task], SECOND[group.task])
+    rest = [name for name in group.metrics if name in NAMES and name not in shown]
+    lines = [(label, line) for label, line in ordered(group, chapter) if line is not None]
+    rows = [[label, *(_spread(line.values(name)) for name in rest)] for label, line in lines]
+    return table(["loss", *(NAMES[name] for name in rest)], rows) if rest else ""
+
+
+_BEHAVIOUR: Mapping[str, tuple[Callable[[Behaviour], float], str]] = {
+    "NLL": (lambda one: one.nll, ".3f"),
+    "calibration error, %": (lambda one: 100 * one.calibration_error, ".1f"),
+    "rare-word recall, %": (lambda one: 100 * one.rare.found / max(one.rare.of, 1), ".1f"),
+    "different words": (lambda one: float(one.words), ".0f"),
+    "mean length": (lambda one: one.mean_length, ".2f"),
+    "NLL, prefix corrupted": (lambda one: one.corrupted[-1].nll, ".3f"),
+    "rise": (lambda one: one.corrupted[-1].nll - one.nll, "+.3f"),
+    "accuracy, true prefix, %": (lambda one: 100 * one.corrupted[0].accuracy, ".1f"),
+    "accuracy, corrupted, %": (lambda one: 100 * one.corrupted[-1].accuracy, ".1f"),
+}
+
+
+def behaviours(group: Group, chapter: Chapter) -> str:
+    """What the models do beyond scores."""
+    lines = [(label, line) for label, line in ordered(group, chapter) if line is not None and line.seen]
+    rows = [
+        [label, *(_spread([read(one) for one in line.seen], form) for read, form in _BEHAVIOUR.values())]
+        for label, line in lines
+    ]
+    return table(["loss", *_BEHAVIOUR], rows) if rows else ""
+
+
+def examples(lines: Sequence[Line]) -> str:
+    """What some losses wrote for the same items, side by side."""
+    texts = [{one.item: one.text for one in line.records[0].examples} for line in lines]
+    rows = [[item, *(_cell(held.get(item, "")) for held in texts)] for item in texts[0]]
+    return table(["item", *(line.label for line in lines)], rows, numbers=False)
+
+
+def commands(group: Group, chapter: Chapter) -> str:
+    """What repeats each row, at its first seed."""
+    lines = [line for _, line in ordered(group, chapter) if line is not None]
+    told = [f"- {line.label}: `{' && '.join(line.records[0].commands)}`" for line in lines]
+    return "\n".join(told)
+
+
+def fractions(results: Results) -> str:
+    """Scores by the share of the training data, and what each loss gains over MLE there."""
+    shares = results.fractions
+    labels = list(dict.fromkeys(line.label for group in shares.values() for line in group.lines))
+    rows = []
+    for label in labels:
+        cells = [label]
+        for group in shares.values():
+            metric, line = MAIN[group.task], group.line(label)
+            made = group.differences(metric).get(label)
+            gain = "" if made is None else f" ({' '.join(part for part in _difference(made)[:2] if part)})"
+            cells.append(NOT_RUN if line is None else f"{_spread(line.values(metric))}{gain}")
+        rows.append(cells)
+    return table(["loss", *(f"{share:.0%}" for share in shares)], rows)
+
+
+def variants(results: Results) -> str:
+    """Other beams and ensembles."""
+    found = sorted(results.variants, key=lambda one: (str(one.facts["table"]), str(one.facts["row"]), one.variant))
+    metrics = [name for name in NAMES if any(name in one.scores for one in found)]
+    rows = [
+        [
+            str(one.facts["table"]),
+            str(one.facts["row"]),
+            one.split,
+            str(len(one.members)),
+            str(one.decoding.get("beam", "")),
+            *(_number(one.scores[name].value) if name in one.scores else "" for name in metrics),
+        ]
+        for one in found
+    ]
+    return table(["table", "loss", "split", "models", "beam", *(NAMES[name] for name in metrics)], rows)
+
+
+def choice(held: Mapping[str, Any]) -> str:
+    """The points of a grid, the best in bold."""
+    keys = list(dict.fromkeys(key for point in held["points"] for key in point["values"]))
+    rows = []
+    for point in held["points"]:
+        score = point["score"]
+        told = "unfinished" if score is None else f"**{score:.2f}**" if point["best"] else f"{score:.2f}"
+        rows.append([point["config"], *(str(point["values"].get(key, "")) for key in keys), told])
+    metric = NAMES.get(held["metric"], held["metric"])
+    return table(["config", *(f"`{key}`" for key in keys), f"{metric} on validation"], rows)
+
+
+def table(head: Sequence[str], rows: Iterable[Sequence[str]], *, numbers: bool = True) -> str:
+    """A table in Markdown; all columns but the first are numbers, or texts."""
+    rule = "---:" if numbers else "---"
+    lines = [f"| {' | '.join(head)} |", "|---|" + f"{rule}|" * (len(head) - 1)]
+    return "\n".join([*lines, *(f"| {' | '.join(row)} |" for row in rows)])
+
+
+def _paper(chapter: Chapter, metric: str) -> dict[str, float]:
+    found = {}
+    for label, row in chapter.rows.items():
+        values = {"stage one": row.stage_one, "printed": row.printed, "": {}}[chapter.beside]
+        if metric in values:
+            found[label] = values[metric]
+    return found
+
+
+def _difference(made: Difference | None) -> list[str]:
+    """The difference, in bold where the widest interval that there is excludes 0, and both intervals."""
+    if made is None:
+        return ["", "", ""]
+    low, high = made.trainings or made.items
+    value = _signed(made.value)
+    intervals = [f"[{_signed(ends[0])}, {_signed(ends[1])}]" if ends else "" for ends in (made.items, made.trainings)]
+    return [f"**{value}**" if low > 0 or high < 0 else value, *intervals]
+
+
+def _spread(values: Sequence[float], form: str = ".2f") -> str:
+    if not values:
+        return ""
+    told = f"{mean(values):{form}}"
+    return told if len(values) == 1 else f"{told} ± {stdev(values):{form.lstrip('+')}}"
+
+
+def _signed(value: float) -> str:
+    return f"{round(value, 2) + 0.0:+.2f}"  # never -0.00
+
+
+def _number(value: float | None) -> str:
+    return "" if value is None else f"{value:.2f}"
+
+
+def _cell(text: str) -> str:
+    return text.replace("|", "\\|").replace("<", "&lt;") or "*nothing*"

@@ -1,0 +1,173 @@
+"""Several runs at once, each in a process of its own, so that one that fails takes no other with it."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import signal
+import subprocess
+import sys
+import threading
+import time
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from pathlib import Path
+from types import FrameType
+from typing import BinaryIO
+
+from seqsmooth.ops import checks
+
+LOG = "console.log"
+"""What a run of a fleet says, in its folder."""
+PAUSE = 0.1  # seconds between two looks at the processes
+THREADS = "OMP_NUM_THREADS"
+
+
+@dataclass(frozen=True)
+class Job:
+    """The words after `seqsmooth` of one run, and its folder, by which it is called."""
+
+    folder: Path
+    words: tuple[str, ...]
+
+
+@dataclass
+class _Running:
+    job: Job
+    process: subprocess.Popen[bytes]
+    began: float = field(default_factory=time.monotonic)
+
+
+def run_fleet(jobs: Sequence[Job], at_once: int) -> list[Job]:
+    """Do all jobs, so many at once, and return those that failed.
+
+    What each says goes to its folder; here, on stderr, is one line of where it all stands. Ctrl-C and SIGTERM let the
+    runs save a checkpoint, and raise `KeyboardInterrupt` when they have ended; a second one does not wait.
+    """
+    fleet = _Fleet(jobs, checks.at_least("jobs", at_once, 1))
+    with fleet.stopped_by_signals():
+        fleet.run()
+    if fleet.stops:
+        raise KeyboardInterrupt
+    return fleet.failed
+
+
+def cores() -> int:
+    """The cores that this process may use."""
+    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+
+
+class _Fleet:
+    def __init__(self, jobs: Sequence[Job], at_once: int) -> None:
+        self.waiting, self.at_once = list(jobs), at_once
+        self.running: list[_Running] = []
+        self.failed: list[Job] = []
+        self.seconds: list[float] = []  # of what has ended well
+        self.stops = 0
+        # Runs share the cores: with a pool of threads for each core each, they would wait for each other.
+        self.environment = {THREADS: str(max(1, cores() // at_once))} | os.environ
+
+    def run(self) -> None:
+        while self.running or (self.waiting and not self.stops):
+            while self.waiting and len(self.running) < self.at_once and not self.stops:
+                self._start(self.waiting.pop(0))
+            for each in [each for each in self.running if each.process.poll() is not None]:
+                self.running.remove(each)
+                if not self.stops:
+                    self._ended(each)
+            _say(self._status(), passing=True)
+            time.sleep(PAUSE)
+
+    @contextmanager
+    def stopped_by_signals(self) -> Iterator[None]:
+        def stop(number: int, frame: FrameType | None) -> None:
+            self.stops += 1
+            for each in self.running:
+                # A process group of its own: Ctrl-C of the terminal reaches this process alone, which passes it on.
+                with contextlib.suppress(ProcessLookupError):
+                    os.killpg(each.process.pid, signal.SIGTERM if self.stops == 1 else signal.SIGKILL)
+
+        if threading.current_thread() is not threading.main_thread():  # no place for signals
+            yield
+            return
+        before = {number: signal.signal(number, stop) for number in (signal.SIGINT, signal.SIGTERM)}
+        try:
+            yield
+        finally:
+            for number, handler in before.items():
+                signal.signal(number, handler)
+
+    def _start(self, job: Job) -> None:
+        job.folder.mkdir(parents=True, exist_ok=True)
+        with (job.folder / LOG).open("ab") as log:
+            if not _locked(log):
+                self._failed(job, "another process is at it")
+                return
+            process = subprocess.Popen(
+                [sys.executable, "-m", "seqsmooth", *job.words],
+                stdin=subprocess.DEVNULL,
+                stdout=log,
+                stderr=subprocess.STDOUT,
+                env=self.environment,
+                process_group=0,
+            )
+        self.running.append(_Running(job, process))
+        if self.stops:  # in between, when it was not among those to be told
+            os.killpg(process.pid, signal.SIGTERM)
+
+    def _ended(self, each: _Running) -> None:
+        seconds = time.monotonic() - each.began
+        if each.process.returncode:
+            self._failed(each.job, _last_line(each.job.folder / LOG))
+            return
+        self.seconds.append(seconds)
+        _say(f"{each.job.folder}: done in {seconds:.0f} s; {self._status()}")
+
+    def _failed(self, job: Job, why: str) -> None:
+        self.failed.append(job)
+        _say(f"{job.folder}: failed: {why} ({job.folder / LOG})")
+
+    def _status(self) -> str:
+        counts = (f"{len(self.seconds)} done", f"{len(self.running)} running", f"{len(self.waiting)} waiting")
+        told = ", ".join((*counts, f"{len(self.failed)} failed"))
+        if self.stops:
+            return f"stopping: {told}"
+        left = self._left()
+        return told if left is None else f"{told}, about {left / 60:.1f} min left"
+
+    def _left(self) -> float | None:
+        """Seconds, if runs that come take as long as those that have ended."""
+        if not self.seconds:
+            return None
+        mean, now = sum(self.seconds) / len(self.seconds), time.monotonic()
+        work = [max(mean - (now - each.began), 0.0) for each in self.running]
+        return max([(sum(work) + mean * len(self.waiting)) / self.at_once, *work])
+
+
+def _locked(log: BinaryIO) -> bool:
+    """Lock a log for as long as any process has it open: the run itself, even where this process has died."""
+    try:
+        import fcntl
+    except ImportError:  # there are no such locks here
+        return True
+    try:
+        fcntl.flock(log, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except OSError:
+        return False
+    return True
+
+
+def _last_line(path: Path) -> str:
+    lines = path.read_text(encoding="utf-8", errors="replace").replace("\r", "\n").split("\n")
+    return next((line.strip() for line in reversed(lines) if line.strip()), "it said nothing")
+
+
+def _say(text: str, *, passing: bool = False) -> None:
+    """Write a line; a passing one is the last on a terminal, and nothing elsewhere."""
+    terminal = sys.stderr.isatty()
+    if terminal:
+        sys.stderr.write(f"\r\x1b[K{text}" if passing else f"\r\x1b[K{text}\n")
+    elif not passing:
+        sys.stderr.write(text + "\n")
+    sys.stderr.flush()

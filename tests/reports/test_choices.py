@@ -1,0 +1,77 @@
+"""The best point of a grid, by validation alone."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+
+from seqsmooth.cli.main import main
+from seqsmooth.reports.choices import choose
+from seqsmooth.training.runs import KIND
+from seqsmooth.training.sweep import Planned
+
+TAU = "objective.sequence.tau"
+
+
+def planned(
+    folder: Path, tau: float, seed: int, value: float | None, *, config: str = "seq", metric: str = "cider"
+) -> Planned:
+    """A run of a grid that reached a value; one that is not finished for None."""
+    run = folder / config / f"tau={tau}" / str(seed)
+    run.mkdir(parents=True)
+    best = {"metric": metric, "value": value, "epoch": 3} if value is not None else None
+    held = {"kind": KIND, "name": config, "finished": value is not None, "best": best}
+    (run / "manifest.json").write_text(json.dumps(held), encoding="utf-8")
+    return Planned(Path(f"{config}.yaml"), seed, run, (), {TAU: tau})
+
+
+def test_the_best_is_that_of_the_mean_over_seeds_among_finished_points(tmp_path: Path) -> None:
+    grid = [(0.1, 0, 80.0), (0.2, 0, 79.0), (0.3, 0, 99.0), (0.1, 1, 70.0), (0.2, 1, 79.5), (0.3, 1, None)]
+    choice = choose([planned(tmp_path, *point) for point in grid])
+    assert choice.metric == "cider"
+    assert [point.score for point in choice.points] == [75.0, 79.25, None]
+    assert choice.best["seq"].values == {TAU: 0.2}
+    assert choice.points[2].unfinished == (1,)
+    lines = choice.text().splitlines()
+    assert lines[0].split() == ["config", "tau", "cider", "epoch"]
+    assert lines[1].split() == ["seq", "0.1", "75.00", "3,", "3"]
+    assert lines[2].split() == ["seq", "0.2", "79.25", "3,", "3", "best"]
+    assert lines[3].endswith("unfinished: seed 1")
+    record = choice.record()
+    assert [point["best"] for point in record["points"]] == [False, True, False]
+    assert record["points"][0]["scores"] == {"0": 80.0, "1": 70.0}
+
+
+def test_each_config_has_a_best_of_its_own(tmp_path: Path) -> None:
+    several = [planned(tmp_path, 0.1, 0, 5.0), planned(tmp_path, 0.1, 0, 1.0, config="tok")]
+    several += [planned(tmp_path, 0.2, 0, 4.0), planned(tmp_path, 0.2, 0, 2.0, config="tok")]
+    best = choose(several).best
+    assert {name: point.values[TAU] for name, point in best.items()} == {"seq": 0.1, "tok": 0.2}
+
+
+def test_what_cannot_be_compared_is_refused(tmp_path: Path) -> None:
+    with pytest.raises(ValueError, match="`sweep` must be one with finished runs"):
+        choose([planned(tmp_path, 0.1, 0, None)])
+    mixed = [planned(tmp_path, 0.2, 0, 1.0), planned(tmp_path, 0.3, 0, 1.0, metric="bleu-4")]
+    with pytest.raises(ValueError, match="`runs` must be all chosen by one metric, but is cider and bleu-4 instead"):
+        choose(mixed)
+
+
+def test_the_verb(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
+    monkeypatch.chdir(tmp_path)
+    law = "objective: {sequence: {kind: hamming, tau: 1}}"
+    (tmp_path / "seq.yaml").write_text(f"data: {{folder: x}}\nmodel: {{kind: show_tell}}\n{law}\n", encoding="utf-8")
+    (tmp_path / "grid.sweep.yaml").write_text(f"configs: [seq.yaml]\ngrid: {{{TAU}: [0.1, 0.2]}}\n", encoding="utf-8")
+    assert main(["choose", "grid.sweep.yaml"]) == 2
+    assert "`sweep` must be one with finished runs" in capsys.readouterr().err
+    planned(tmp_path / "runs", 0.1, 0, 12.5)
+    assert main(["choose", "grid.sweep.yaml", "--out", "choice.json"]) == 0
+    printed = capsys.readouterr().out.splitlines()
+    assert printed[1].split() == ["seq", "0.1", "12.50", "3", "best"]
+    assert printed[2].endswith("unfinished: seed 0")
+    held = json.loads((tmp_path / "choice.json").read_text(encoding="utf-8"))
+    assert (held["sweep"], held["metric"]) == ("grid.sweep.yaml", "cider")
+    assert [point["values"] for point in held["points"]] == [{TAU: 0.1}, {TAU: 0.2}]
+    assert main(["choose", "nothing.sweep.yaml"]) == 2

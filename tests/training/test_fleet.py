@@ -1,0 +1,121 @@
+"""Several processes at once; here they are shell commands in the place of runs."""
+
+from __future__ import annotations
+
+import fcntl
+import os
+import signal
+import threading
+import time
+from pathlib import Path
+
+import pytest
+
+from seqsmooth.training import fleet
+from seqsmooth.training.fleet import LOG, Job, run_fleet
+
+
+@pytest.fixture(autouse=True)
+def shell(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Let `python -m seqsmooth WORD` be `sh -c WORD`, in the folder of the test."""
+    monkeypatch.chdir(tmp_path)
+    script = tmp_path / "shell"
+    script.write_text('#!/bin/sh\nexec /bin/sh -c "$3"\n', encoding="utf-8")
+    script.chmod(0o755)
+    monkeypatch.setattr(fleet.sys, "executable", str(script))
+    monkeypatch.setattr(fleet, "PAUSE", 0.01)
+
+
+def job(name: str, command: str) -> Job:
+    return Job(Path("runs") / name, (command,))
+
+
+def meets(mine: str, other: str) -> str:
+    """A command that ends well if another one is running at the same time."""
+    return f"touch {mine}; for n in $(seq 100); do [ -e {other} ] && exit 0; sleep 0.02; done; exit 1"
+
+
+def test_so_many_at_once() -> None:
+    both = [job("a", meets("a", "b")), job("b", meets("b", "a"))]
+    assert run_fleet(both, 2) == []
+    for name in "ab":
+        Path(name).unlink()
+    assert run_fleet(both, 1) == [both[0]]  # b finds what a left behind
+
+
+def test_one_that_fails_takes_no_other_with_it(capfd: pytest.CaptureFixture[str]) -> None:
+    bad = job("bad", "echo begun; echo no such corpus >&2; exit 2")
+    good = [job(f"good{number}", f"echo {number} > {number}; echo done") for number in range(3)]
+    assert run_fleet([bad, *good], 2) == [bad]
+    assert [Path(str(number)).read_text(encoding="utf-8").strip() for number in range(3)] == ["0", "1", "2"]
+    assert (Path("runs/bad") / LOG).read_text(encoding="utf-8") == "begun\nno such corpus\n"
+    said = capfd.readouterr().err
+    assert f"runs/bad: failed: no such corpus (runs/bad/{LOG})" in said
+    assert "3 done, 0 running, 0 waiting, 1 failed" in said
+
+
+def test_processes_share_the_cores(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delenv(fleet.THREADS, raising=False)
+    monkeypatch.setattr(fleet, "cores", lambda: 16)
+    for at_once, share in ((5, "3"), (40, "1")):
+        assert run_fleet([job("x", f"echo ${fleet.THREADS} > {at_once}")], at_once) == []
+        assert Path(str(at_once)).read_text(encoding="utf-8").strip() == share
+
+
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+def test_a_signal_lets_runs_save_and_starts_no_more(number: signal.Signals) -> None:
+    saves = "trap 'sleep 0.1; touch saved; exit 130' TERM; touch begun; while :; do sleep 0.02; done"
+
+    def strike() -> None:
+        while not Path("begun").exists():
+            time.sleep(0.01)
+        os.kill(os.getpid(), number)
+
+    striker = threading.Thread(target=strike)
+    before = signal.getsignal(number)
+    striker.start()
+    with pytest.raises(KeyboardInterrupt):
+        run_fleet([job("a", saves), job("b", "touch late")], 1)
+    striker.join()
+    assert Path("saved").exists()
+    assert not Path("late").exists()
+    assert signal.getsignal(number) is before
+
+
+def test_a_second_signal_does_not_wait() -> None:
+    stubborn = "trap 'touch told' TERM; touch begun; while :; do sleep 0.02; done"
+
+    def strike() -> None:
+        for file in ("begun", "told"):
+            while not Path(file).exists():
+                time.sleep(0.01)
+            os.kill(os.getpid(), signal.SIGINT)
+
+    striker = threading.Thread(target=strike)
+    striker.start()
+    with pytest.raises(KeyboardInterrupt):
+        run_fleet([job("a", stubborn)], 1)
+    striker.join()
+
+
+def test_a_run_that_another_process_is_at_is_left_alone(capfd: pytest.CaptureFixture[str]) -> None:
+    busy = job("busy", "touch twice")
+    busy.folder.mkdir(parents=True)
+    with (busy.folder / LOG).open("ab") as held:
+        fcntl.flock(held, fcntl.LOCK_EX)
+        assert run_fleet([busy], 1) == [busy]
+    assert not Path("twice").exists()
+    assert "runs/busy: failed: another process is at it" in capfd.readouterr().err
+    assert run_fleet([busy], 1) == []
+
+
+def test_a_lock_lasts_as_long_as_the_run(tmp_path: Path) -> None:
+    # The process that started it may be gone: what holds the lock is the log that the run writes to.
+    asks = f'exec python3 -c "import fcntl; fcntl.flock(open({LOG!r}), fcntl.LOCK_EX | fcntl.LOCK_NB)"'
+    assert run_fleet([job("a", f"cd runs/a; {asks}")], 1) == [job("a", f"cd runs/a; {asks}")]
+    assert "BlockingIOError" in (tmp_path / "runs" / "a" / LOG).read_text(encoding="utf-8")
+
+
+def test_the_number_at_once_is_checked() -> None:
+    with pytest.raises(ValueError, match="`jobs` must be 1 or more, but is 0 instead"):
+        run_fleet([], 0)
