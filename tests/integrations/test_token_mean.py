@@ -108,6 +108,16 @@ def test_two_processes_take_the_steps_of_one(tmp_path: Path) -> None:
     torch.testing.assert_close(found, expected(data, 4), rtol=0, atol=1e-12)
 
 
+def test_a_step_that_was_not_finished_is_forgotten(tmp_path: Path) -> None:
+    data = batches(2)
+    module = Module([*data, torch.full((2, 5), V)])  # the last of which has tokens that do not exist
+    with pytest.raises(IndexError):
+        fitted(module, tmp_path, accumulate_grad_batches=3)
+    module.data = data
+    found = fitted(module, tmp_path, accumulate_grad_batches=2)
+    torch.testing.assert_close(found, expected(data, 2), rtol=0, atol=1e-12)
+
+
 def test_a_training_step_without_it_is_told(tmp_path: Path) -> None:
     with pytest.raises(ValueError, match=r"`training_step` must be one that returns `self\.summed\(loss\)`, but is"):
         fitted(Module(batches(1), forgets=True), tmp_path)

@@ -32,6 +32,11 @@ class TokenMean:
         parts: int = self.trainer.accumulate_grad_batches  # by which Lightning will divide
         return loss.total * (tokens * parts)
 
+    def on_train_start(self) -> None:
+        """Forget a step that an earlier training did not finish."""
+        super().on_train_start()  # type: ignore[misc]
+        self._tokens = None
+
     def on_before_optimizer_step(self, optimizer: torch.optim.Optimizer) -> None:
         """Divide the gradient by the tokens of the step."""
         super().on_before_optimizer_step(optimizer)  # type: ignore[misc]
