@@ -60,7 +60,7 @@ class Stock:
     """What the mixin expects below it."""
 
     def __init__(self, model: Model, processes: int = 1, kind: str = "DistributedType.NO", **given: Any) -> None:
-        usual = {"label_smoothing_factor": 0.0, "n_gpu": 0, "use_liger_kernel": False}
+        usual = {"label_smoothing_factor": 0.0, "n_gpu": 0, "use_liger_kernel": False, "torch_compile": False}
         self.args = SimpleNamespace(**usual | given, average_tokens_across_devices=True)
         self.model = model
         self.accelerator = SimpleNamespace(autocast=nullcontext, num_processes=processes, distributed_type=kind)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager, nullcontext
 from typing import Any
 
 import torch
@@ -97,8 +97,9 @@ class Smoothed:
             count = items(num_items_in_batch, hidden)
             weight, bias = self._matrix()
             if rows is None:
-                found, rule = tuple(hidden.shape[:2]), f"the positions of the labels, {tuple(targets.shape)}"
-                checks.must(found == targets.shape, "the head's input", f"{rule} (prompt tuning adds some)", found)
+                if hidden.shape[:2] != targets.shape:
+                    rule = f"the positions of the labels, {tuple(targets.shape)} (prompt tuning adds some)"
+                    raise checks.wrong("the head's input", rule, tuple(hidden.shape[:2]))
                 return objective.head(hidden, weight, targets, bias, num_items=count).total
             return objective.head(rows.states(hidden), weight, rows.candidates, bias, num_items=count).total
 
@@ -168,7 +169,7 @@ class Smoothed:
         from_states: Callable[[Tensor], Tensor],  # (B K', T, D) -> ()
     ) -> Tensor:  # ()
         """What `from_states` makes of what the model gives its head."""
-        with _instead_of_logits(head_of(self.model), from_states) as seen:
+        with _instead_of_logits(head_of(self.model), from_states) as seen, self._any_shape():
             outputs = model(**inputs)
         checks.must(len(seen) == 1, "model", "one that calls its head once", f"one that called it {len(seen)} times")
         hidden, loss = seen[0]
@@ -178,6 +179,16 @@ class Smoothed:
             self._check_head(hidden, outputs.logits)
             self._head_is_known = True
         return loss
+
+    def _any_shape(self) -> AbstractContextManager[Any]:
+        """Inside, a compiled model does not take targets, which are part of a layer here, to be of one shape for ever.
+
+        Or else it would be compiled anew for each length, eight times, and then no more.
+        """
+        if not self.args.torch_compile:
+            return nullcontext()
+        patched: AbstractContextManager[Any] = torch._dynamo.config.patch(force_nn_module_property_static_shapes=False)
+        return patched
 
     def _matrix(self) -> tuple[Tensor, Tensor | None]:
         """The output matrix, and its bias: the head's own, or what Marian and Bart add afterwards."""
