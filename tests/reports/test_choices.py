@@ -24,7 +24,7 @@ def planned(
     best = {"metric": metric, "value": value, "epoch": 3} if value is not None else None
     held = {"kind": KIND, "name": config, "finished": value is not None, "best": best}
     (run / "manifest.json").write_text(json.dumps(held), encoding="utf-8")
-    return Planned(Path(f"{config}.yaml"), seed, run, (), {TAU: tau})
+    return Planned(Path(f"/configs/{config}.yaml"), seed, run, (), {TAU: tau})
 
 
 def test_the_best_is_that_of_the_mean_over_seeds_among_finished_points(tmp_path: Path) -> None:
@@ -45,10 +45,10 @@ def test_the_best_is_that_of_the_mean_over_seeds_among_finished_points(tmp_path:
 
 
 def test_each_config_has_a_best_of_its_own(tmp_path: Path) -> None:
-    several = [planned(tmp_path, 0.1, 0, 5.0), planned(tmp_path, 0.1, 0, 1.0, config="tok")]
-    several += [planned(tmp_path, 0.2, 0, 4.0), planned(tmp_path, 0.2, 0, 2.0, config="tok")]
+    several = [planned(tmp_path, 0.1, 0, 5.0, config="a/seq"), planned(tmp_path, 0.1, 0, 1.0, config="b/seq")]
+    several += [planned(tmp_path, 0.2, 0, 4.0, config="a/seq"), planned(tmp_path, 0.2, 0, 2.0, config="b/seq")]
     best = choose(several).best
-    assert {name: point.values[TAU] for name, point in best.items()} == {"seq": 0.1, "tok": 0.2}
+    assert {name: point.values[TAU] for name, point in best.items()} == {"a/seq": 0.1, "b/seq": 0.2}
 
 
 def test_what_cannot_be_compared_is_refused(tmp_path: Path) -> None:

@@ -9,6 +9,7 @@ from statistics import mean
 from typing import Any
 
 from seqsmooth.ops import checks
+from seqsmooth.training.reader import config_name
 from seqsmooth.training.runs import Run
 from seqsmooth.training.sweep import Planned, short_keys
 
@@ -20,7 +21,7 @@ class Point:
     """One combination of values, over all its seeds.
 
     Attributes:
-        config: the name of the file, without its suffix.
+        config: the name of the config.
         values: by dotted key.
         scores: the best validation of each run that is finished, by seed.
         epochs: of these.
@@ -103,7 +104,7 @@ def choose(planned: Sequence[Planned]) -> Choice:
         metrics |= dict.fromkeys(str(best["metric"]) for best in there.values())
         points.append(
             Point(
-                config.stem,
+                config_name(config),
                 dict(values),
                 {seed: float(best["value"]) for seed, best in there.items()},
                 {seed: int(best["epoch"]) for seed, best in there.items()},

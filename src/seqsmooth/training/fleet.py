@@ -40,7 +40,7 @@ class _Running:
 
 
 def run_fleet(jobs: Sequence[Job], at_once: int) -> list[Job]:
-    """Do all jobs, so many at once, and return those that failed.
+    """Do all jobs, so many at once, and return those that failed, in their order.
 
     What each says goes to its folder; here, on stderr, is one line of where it all stands. Ctrl-C and SIGTERM let the
     runs save a checkpoint, and raise `KeyboardInterrupt` when they have ended; a second one does not wait.
@@ -50,7 +50,7 @@ def run_fleet(jobs: Sequence[Job], at_once: int) -> list[Job]:
         fleet.run()
     if fleet.stops:
         raise KeyboardInterrupt
-    return fleet.failed
+    return [job for job in jobs if job in fleet.failed]
 
 
 def cores() -> int:

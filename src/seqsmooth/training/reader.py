@@ -32,7 +32,7 @@ def read_config(path: str | Path, overrides: Iterable[tuple[str, str]] = ()) -> 
     for key, text in overrides:
         values = merge(values, _nested(key.split("."), _yaml(text, f"the value of --{key}")))
     if not values.get("name"):
-        values["name"] = _name(file)
+        values["name"] = config_name(file)
     return parse_config(values)
 
 
@@ -128,7 +128,7 @@ def _yaml(text: str, where: str) -> Any:
         raise ValueError(f"{where} must be YAML, but is not{place}: {getattr(error, 'problem', error)}.") from error
 
 
-def _name(path: Path) -> str:
+def config_name(path: Path) -> str:
     """The path of a config below the folder `configs`, without its suffix; or the name of the file."""
     parts = path.with_suffix("").parts
     below = [place for place, part in enumerate(parts) if part == "configs"]

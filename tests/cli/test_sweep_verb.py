@@ -1,0 +1,136 @@
+"""Many runs by one command: `seqsmooth train --sweep`, and what comes after a run."""
+
+from __future__ import annotations
+
+import fcntl
+import json
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+from typing import Any
+
+import pytest
+import torch
+import yaml
+
+from oracles.small_corpora import captions
+from seqsmooth.cli.main import main
+from seqsmooth.metrics.report import Report
+from seqsmooth.training import Run
+
+SMALL: dict[str, Any] = {
+    "row": "MLE",
+    "data": {"folder": "corpus", "batch_size": 20, "captions_per_image": 5},
+    "model": {"kind": "show_tell", "units": 16, "embedding_size": 16, "embedding_dropout": 0.0},
+    "trainer": {"max_epochs": 1, "device": "cpu", "progress": False},
+    "decoding": {"beam": 2, "max_length": 9},
+}
+
+
+@pytest.fixture
+def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    monkeypatch.chdir(tmp_path)
+    return tmp_path
+
+
+def write(folder: Path, values: dict[str, Any], name: str = "small.yaml") -> None:
+    (folder / name).write_text(yaml.safe_dump(values), encoding="utf-8")
+
+
+def test_a_sweep_runs_several_at_once_and_goes_on_after_a_failure(
+    folder: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    captions(folder / "corpus")
+    write(folder, SMALL | {"row": "other", "model": {"kind": "top_down"}}, "other.yaml")  # not for these features
+    write(folder, SMALL)
+    held = {"configs": ["small.yaml", "other.yaml"], "overrides": {"trainer.max_epochs": 1}}
+    write(folder, held | {"grid": {"data.fraction": [0.5, 1.0]}}, "both.sweep.yaml")
+    words = ["train", "--sweep", "both.sweep.yaml", "--jobs", "4", "--decode", "val", "--metrics", "cider", "--observe"]
+    assert main(words) == 1
+    said = capsys.readouterr().err
+    assert "2 of 4 runs failed: runs/other/fraction=0.5/0, runs/other/fraction=1.0/0" in said
+    assert "`model.kind` must be show_tell for pooled features" in said
+    for fraction, steps in ((0.5, 8), (1.0, 15)):
+        run = Run.open(f"runs/small/fraction={fraction}/0")
+        assert run.manifest["steps"] == steps
+        assert len(run.hypotheses("val")) == 10
+        assert set(Report.load(run.scores("val")).scores) == {"cider"}
+        assert (run.folder / "behaviour" / "val.json").is_file()
+        assert "CIDEr-D" in (run.folder / "console.log").read_text(encoding="utf-8")
+    write(folder, held | {"configs": ["small.yaml"], "grid": {"data.fraction": [0.5, 1.0]}}, "both.sweep.yaml")
+    assert main(words) == 0
+    assert capsys.readouterr().err == "2 of 2 runs were done before\n"
+    assert main(["choose", "both.sweep.yaml"]) == 0
+    best = max(Run.open(f"runs/small/fraction={value}/0").manifest["best"]["value"] for value in (0.5, 1.0))
+    (line,) = (line for line in capsys.readouterr().out.splitlines() if line.endswith("best"))
+    assert f" {best:.2f} " in line
+
+
+def test_a_sweep_is_stopped_and_goes_on(folder: Path) -> None:
+    captions(folder / "corpus")
+    write(folder, SMALL | {"trainer": {"max_epochs": 2000, "device": "cpu", "bundle": 1, "checkpoint_every": 5}})
+    write(folder, {"configs": ["small.yaml"]}, "one.sweep.yaml")
+    command = [sys.executable, "-m", "seqsmooth", "train", "--sweep", "one.sweep.yaml"]
+    begun = subprocess.Popen([*command, "--decode", "test"], stderr=subprocess.PIPE, text=True)
+    saved, end = folder / "runs/small/0/checkpoints/last.ckpt", time.monotonic() + 60
+    while not saved.exists() and time.monotonic() < end:
+        time.sleep(0.05)
+    begun.send_signal(signal.SIGTERM)
+    assert "stopped; the same command goes on" in begun.communicate(timeout=60)[1]
+    assert begun.returncode == 130
+    run = Run.open("runs/small/0")
+    assert not run.finished
+    state = torch.load(run.last, weights_only=True)["seqsmooth"]["steps"]
+    assert state >= 5
+    with (run.folder / "console.log").open("rb") as log:  # nobody holds it any more
+        fcntl.flock(log, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    assert "stopping after the next steps" in (run.folder / "console.log").read_text(encoding="utf-8")
+    assert not run.scores("test").exists()
+
+
+def test_a_run_is_decoded_and_observed_in_one_go(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    captions(folder / "corpus")
+    write(folder, SMALL)
+    for words, message in (
+        (["--decode", "testing"], "`decode` must be one of 'train', 'val', 'test'"),
+        (["--decode", ","], "`decode` must be at least one name"),
+        (["--decode", "test", "--metrics", "cidre"], "`metrics` must be one of"),
+        (["--metrics", "cider"], "`metrics` must be given with --decode"),
+        (["--observe"], "`observe` must be given with --decode"),
+        (["--jobs", "2"], "`jobs` must be left out without --sweep"),
+    ):
+        assert main(["train", "small.yaml", *words]) == 2
+        assert message in capsys.readouterr().err
+    assert not (folder / "runs").exists()
+    assert main(["train", "small.yaml", "--decode", "val,test", "--metrics", "cider,bleu-4", "--observe"]) == 0
+    assert capsys.readouterr().out.count("CIDEr-D") == 2
+    run = Run.open("runs/small/0")
+    for split in ("val", "test"):
+        held = json.loads((run.folder / "behaviour" / f"{split}.json").read_text(encoding="utf-8"))
+        assert sum(held["behaviour"]["lengths"]) == len(run.hypotheses(split)) == 10
+
+
+def test_sweeps_that_are_none(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    write(folder, SMALL)
+    for held, message in (
+        ({"configs": []}, "`configs` must be a list of files"),
+        ({"config": ["small.yaml"]}, "`key` must be one of"),
+        ({"configs": ["small.yaml"], "seeds": 1}, "`seeds` must be a list of whole numbers"),
+    ):
+        write(folder, held, "wrong.sweep.yaml")
+        assert main(["train", "--sweep", "wrong.sweep.yaml"]) == 2
+        assert message in capsys.readouterr().err
+    write(folder, {"configs": ["small.yaml"], "overrides": {"trainer.max_epochs": 2}}, "right.sweep.yaml")
+    assert main(["train", "--sweep", "right.sweep.yaml", "--jobs", "0"]) == 2
+    assert main(["train", "--sweep", "right.sweep.yaml", "--run", "here"]) == 2
+    capsys.readouterr()
+    assert main(["train", "--sweep", "right.sweep.yaml", "--data.folder", "here", "--print_config"]) == 0
+    small = str((folder / "small.yaml").resolve())
+    common = "--trainer.max_epochs 2 --data.folder here"
+    assert capsys.readouterr().out == f"seqsmooth train {small} --run runs/small/0 {common} --seed 0\n"
+    write(folder, {"configs": ["small.yaml"], "seeds": [1, 0]}, "more.sweep.yaml")
+    assert main(["train", "--sweep", "right.sweep.yaml", "more.sweep.yaml", "--print_config"]) == 0
+    told = [line.split("--run ")[1].split(" ")[0] for line in capsys.readouterr().out.splitlines()]
+    assert told == ["runs/small/0", "runs/small/1"]
