@@ -1,8 +1,6 @@
 from __future__ import annotations
 
-import importlib.util
 import os
-import uuid
 from pathlib import Path
 
 import pytest
@@ -50,13 +48,3 @@ def coco_data() -> Path:
     if not (root / "coco" / "dataset.json").is_file():
         pytest.skip("no COCO captions: set SEQSMOOTH_DATA to the folder that holds coco/dataset.json")
     return root
-
-
-@pytest.fixture
-def hashable_datasets(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Let `datasets` work beside pyarrow 26, of which it cannot pickle a table to hash it: names instead of hashes."""
-    if importlib.util.find_spec("datasets") is None:
-        return
-    from datasets.fingerprint import Hasher
-
-    monkeypatch.setattr(Hasher, "hash", classmethod(lambda cls, value: uuid.uuid4().hex[:16]))

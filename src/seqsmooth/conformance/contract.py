@@ -56,7 +56,7 @@ def _no_shift(subject: Subject) -> str | None:
 
 
 def _no_logits(subject: Subject) -> str | None:
-    return "it takes hidden states, not logits" if subject.call == "head" else None
+    return "it takes hidden states, not logits" if subject.from_states else None
 
 
 RULES: tuple[Rule, ...] = (

@@ -17,12 +17,13 @@ from torch.nn import functional as F
 from seqsmooth.ops import checks
 from seqsmooth.ops.soft_target import IGNORED
 
-Call = Literal["flat", "sequence", "trainer", "head"]
+Call = Literal["flat", "sequence", "trainer", "head", "states"]
 CALLS: dict[Call, str] = {
     "flat": "loss(logits (N, V), labels (N,)), as F.cross_entropy",
     "sequence": "loss(logits (B, T, V), labels (B, T)), as an Objective",
     "trainer": "loss(outputs, labels (B, T)), outputs.logits of (B, T, V), as transformers' compute_loss_func",
     "head": "loss(hidden (N, D), weight (V, D), labels (N,)), as linear_cross_entropy",
+    "states": "loss(hidden (B, T, D), weight (V, D), labels (B, T)), as Objective.head",
 }
 SMOOTHINGS = ("label_smoothing", "smoothing", "epsilon")
 ITEMS = ("num_items", "num_items_in_batch")
@@ -74,6 +75,11 @@ class Subject:
     versions: Mapping[str, str] = field(default_factory=dict)
     """Packages that the findings depend on."""
 
+    @property
+    def from_states(self) -> bool:
+        """Whether it takes hidden states and an output matrix, and no logits."""
+        return self.call in ("head", "states")
+
     def loss(
         self,
         logits: Tensor,  # (B, T, V)
@@ -106,9 +112,10 @@ class Subject:
         rows, column = logits.reshape(-1, logits.shape[-1]), labels.reshape(-1)
         if self.call == "flat":
             return rows, column
-        if self.call == "head":  # whose logits are the hidden states themselves
+        if self.from_states:  # whose logits are the hidden states themselves
             one = torch.eye(rows.shape[-1], dtype=rows.dtype, device=rows.device)
-            return rows, one if weight is None else weight, column
+            matrix = one if weight is None else weight
+            return (rows, matrix, column) if self.call == "head" else (logits, matrix, labels)
         return (Outputs(logits=logits) if self.call == "trainer" else logits), labels
 
 

@@ -105,14 +105,16 @@ def _again_in_backward(
             return losses(F.linear(states, matrix, offset), job[part])
 
         # The hooks that compute again in the backward pass are not for torch.func, which keeps its chunks instead.
-        if hidden.shape[0] <= rows or not torch.is_grad_enabled() or inside_transform:
+        if part == slice(None) or not torch.is_grad_enabled() or inside_transform:
             return compute(hidden[part], weight, bias)
         again: RowLosses = checkpoint(
             compute, hidden[part], weight, bias, use_reentrant=False, preserve_rng_state=False
         )
         return again
 
-    parts = [computed(slice(start, start + rows)) for start in range(0, max(hidden.shape[0], 1), rows)]
+    if hidden.shape[0] <= rows:  # with no loop, which a compiler would unroll for this number of rows alone
+        return computed(slice(None))
+    parts = [computed(slice(start, start + rows)) for start in range(0, hidden.shape[0], rows)]
     return RowLosses(torch.cat([part.smoothed for part in parts]), torch.cat([part.nll for part in parts]))
 
 
