@@ -62,6 +62,24 @@ def test_processes_share_the_cores(monkeypatch: pytest.MonkeyPatch) -> None:
         assert Path(str(at_once)).read_text(encoding="utf-8").strip() == share
 
 
+def test_threads_as_told_and_the_package_that_runs(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv(fleet.THREADS, "7")
+    monkeypatch.setenv("PYTHONPATH", "elsewhere")
+    assert run_fleet([job("x", f"echo ${fleet.THREADS} > threads; echo $PYTHONPATH > path")], 1, threads=2) == []
+    assert Path("threads").read_text(encoding="utf-8").strip() == "2"
+    first, *others = Path("path").read_text(encoding="utf-8").strip().split(os.pathsep)
+    assert Path(first) == Path(fleet.__file__).resolve().parents[2]
+    assert others == ["elsewhere"]
+
+
+def test_a_watch_is_told_what_runs_and_what_waits(capfd: pytest.CaptureFixture[str]) -> None:
+    jobs, seen = [job("a", "sleep 0.2"), job("b", "true")], []
+    assert run_fleet(jobs, 1, watch=lambda running, waiting: seen.append(([*running], [*waiting]))) == []
+    assert ([jobs[0]], [jobs[1]]) in seen
+    assert seen[-1] == ([], [])
+    assert capfd.readouterr().err == ""  # the line is the caller's
+
+
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
 def test_a_signal_lets_runs_save_and_starts_no_more(number: signal.Signals) -> None:
     saves = "trap 'sleep 0.1; touch saved; exit 130' TERM; touch begun; while :; do sleep 0.02; done"

@@ -8,12 +8,10 @@ from __future__ import annotations
 
 import argparse
 import os
-import subprocess
 import sys
 import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -135,52 +133,12 @@ def _prepare(given: argparse.Namespace, stage: Stage) -> Corpus:
     return corpus
 
 
-@dataclass
-class _Job:
-    """A run that is trained by a process of its own."""
-
-    folder: Path
-    words: list[str]
-    process: subprocess.Popen[bytes] | None = None
-
-    def start(self) -> None:
-        self.folder.parent.mkdir(parents=True, exist_ok=True)
-        # The model is small: two processes with a thread each are faster than two threads.
-        here = str(Path(__file__).resolve().parents[2])  # the package that runs now, wherever Python would look first
-        paths = os.pathsep.join([here, *filter(None, [os.environ.get("PYTHONPATH")])])
-        environment = os.environ | {"OMP_NUM_THREADS": "1", "PYTHONPATH": paths}
-        with (self.folder.parent / f"{self.folder.name}.output.txt").open("wb") as output:
-            self.process = subprocess.Popen(self.words, stdout=output, stderr=output, env=environment)
-
-    def check(self) -> bool:
-        """Whether it is done; a run that failed says why."""
-        assert self.process is not None
-        code = self.process.poll()
-        if code:
-            output = self.folder.parent / f"{self.folder.name}.output.txt"
-            last = output.read_text(encoding="utf-8", errors="replace").strip().rsplit("\n", 1)[-1]
-            raise ValueError(f"Training {self.folder} failed with status {code} ({last}); {output} says more.")
-        return code == 0
-
-    def progress(self) -> float:
-        """The share of its epochs that is done."""
-        from seqsmooth.training.journal import read_log
-        from seqsmooth.training.runs import Run
-
-        if not (self.folder / "manifest.json").is_file():
-            return 0.0
-        run = Run.open(self.folder)
-        rows = read_log(self.folder / "log.csv")
-        epochs = int(run.manifest["config"]["trainer"]["max_epochs"])
-        done = sum(row["split"] == "val" for row in rows)
-        return 1.0 if run.finished else min(1.0, done / epochs)
-
-
 def _train(given: argparse.Namespace, corpus: Corpus, stage: Stage) -> list[Path]:
+    from seqsmooth.training.fleet import Job, run_fleet
     from seqsmooth.training.reader import read_config
     from seqsmooth.training.runs import resume_run
 
-    folders, jobs = [], list[_Job]()
+    folders, jobs = [], list[Job]()
     for seed in range(given.seeds):
         for loss in LOSSES:
             folder, name = given.out / "runs" / loss / str(seed), f"configs/demo/{loss}.yaml"
@@ -192,27 +150,32 @@ def _train(given: argparse.Namespace, corpus: Corpus, stage: Stage) -> list[Path
             if there and resume_run(folder, read_config(name, list(values.items())), corpus).finished:
                 continue
             words = [word for key, value in values.items() for word in (f"--{key}", value)]
-            start = [sys.executable, "-m", "seqsmooth", "train", name, "--run", str(folder)]
-            jobs.append(_Job(folder, [*start, *words]))
+            jobs.append(Job(folder, ("train", name, "--run", str(folder), *words)))
     known = f" ({len(folders) - len(jobs)} are there)" if len(jobs) < len(folders) else ""
     with stage(f"train {len(folders)} captioners{known}, {given.jobs} at a time") as show:
-        waiting, running = list(jobs), list[_Job]()
-        try:
-            while waiting or running:
-                while waiting and len(running) < given.jobs:
-                    running.append(waiting.pop(0))
-                    running[-1].start()
-                time.sleep(0.2)
-                running = [job for job in running if not job.check()]
-                if stage.moving:
-                    done = sum(job.progress() for job in running) + len(jobs) - len(waiting) - len(running)
-                    show(round(1000 * done), 1000 * len(jobs), ", ".join(job.folder.parent.name for job in running))
-        finally:  # also where the user stops it
-            for job in running:
-                if job.process is not None and job.process.poll() is None:
-                    job.process.terminate()
-                    job.process.wait()
+
+        def watch(running: Sequence[Job], waiting: Sequence[Job]) -> None:
+            if stage.moving:
+                done = sum(_progress(job.folder) for job in running) + len(jobs) - len(waiting) - len(running)
+                show(round(1000 * done), 1000 * len(jobs), ", ".join(job.folder.parent.name for job in running))
+
+        # The model is small: two processes with a thread each are faster than two threads.
+        failed = run_fleet(jobs, given.jobs, threads=1, watch=watch)
+    if failed:
+        raise ValueError(f"Training failed: {', '.join(str(job.folder) for job in failed)}.")
     return folders
+
+
+def _progress(folder: Path) -> float:
+    """The share of a run's epochs that is done."""
+    from seqsmooth.training.journal import read_log
+    from seqsmooth.training.runs import Run
+
+    if not (folder / "manifest.json").is_file():
+        return 0.0
+    run = Run.open(folder)
+    done = sum(row["split"] == "val" for row in read_log(folder / "log.csv"))
+    return 1.0 if run.finished else min(1.0, done / int(run.manifest["config"]["trainer"]["max_epochs"]))
 
 
 def _decode(folders: Sequence[Path], stage: Stage) -> None:

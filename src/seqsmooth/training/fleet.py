@@ -9,7 +9,7 @@ import subprocess
 import sys
 import threading
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -39,13 +39,25 @@ class _Running:
     began: float = field(default_factory=time.monotonic)
 
 
-def run_fleet(jobs: Sequence[Job], at_once: int) -> list[Job]:
+Watch = Callable[[Sequence[Job], Sequence[Job]], None]
+"""Is told which jobs run and which wait."""
+
+
+def run_fleet(
+    jobs: Sequence[Job], at_once: int, *, threads: int | None = None, watch: Watch | None = None
+) -> list[Job]:
     """Do all jobs, so many at once, and return those that failed, in their order.
 
     What each says goes to its folder; here, on stderr, is one line of where it all stands. Ctrl-C and SIGTERM let the
     runs save a checkpoint, and raise `KeyboardInterrupt` when they have ended; a second one does not wait.
+
+    Args:
+        jobs: in the order in which they start.
+        at_once: how many.
+        threads: of each; by default its share of the cores.
+        watch: is called several times a second instead of that line.
     """
-    fleet = _Fleet(jobs, checks.at_least("jobs", at_once, 1))
+    fleet = _Fleet(jobs, checks.at_least("jobs", at_once, 1), threads, watch)
     with fleet.stopped_by_signals():
         fleet.run()
     if fleet.stops:
@@ -59,14 +71,18 @@ def cores() -> int:
 
 
 class _Fleet:
-    def __init__(self, jobs: Sequence[Job], at_once: int) -> None:
-        self.waiting, self.at_once = list(jobs), at_once
+    def __init__(self, jobs: Sequence[Job], at_once: int, threads: int | None, watch: Watch | None) -> None:
+        self.waiting, self.at_once, self.watch = list(jobs), at_once, watch
         self.running: list[_Running] = []
         self.failed: list[Job] = []
         self.seconds: list[float] = []  # of what has ended well
         self.stops = 0
         # Runs share the cores: with a pool of threads for each core each, they would wait for each other.
         self.environment = {THREADS: str(max(1, cores() // at_once))} | os.environ
+        if threads is not None:
+            self.environment[THREADS] = str(threads)
+        here = str(Path(__file__).resolve().parents[2])  # the package that runs now, wherever Python would look first
+        self.environment["PYTHONPATH"] = os.pathsep.join(filter(None, [here, os.environ.get("PYTHONPATH")]))
 
     def run(self) -> None:
         while self.running or (self.waiting and not self.stops):
@@ -76,7 +92,10 @@ class _Fleet:
                 self.running.remove(each)
                 if not self.stops:
                     self._ended(each)
-            _say(self._status(), passing=True)
+            if self.watch is None:
+                _say(self._status(), passing=True)
+            else:
+                self.watch([each.job for each in self.running], self.waiting)
             time.sleep(PAUSE)
 
     @contextmanager
@@ -122,7 +141,8 @@ class _Fleet:
             self._failed(each.job, _last_line(each.job.folder / LOG))
             return
         self.seconds.append(seconds)
-        _say(f"{each.job.folder}: done in {seconds:.0f} s; {self._status()}")
+        if self.watch is None:
+            _say(f"{each.job.folder}: done in {seconds:.0f} s; {self._status()}")
 
     def _failed(self, job: Job, why: str) -> None:
         self.failed.append(job)
