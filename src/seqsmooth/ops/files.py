@@ -58,7 +58,7 @@ def folder_written_whole(path: str | os.PathLike[str]) -> Iterator[Path]:
         raise ValueError(f"`{path}` must be a folder that can be written, but is not: {error.strerror}.") from error
     with lock:
         rule = "written by one process at a time"
-        checks.must(_locked(lock), str(path), rule, "being written by another")
+        checks.must(locked(lock), str(path), rule, "being written by another")
         shutil.rmtree(unfinished, ignore_errors=True)
         try:
             unfinished.mkdir()
@@ -76,7 +76,8 @@ def folder_written_whole(path: str | os.PathLike[str]) -> Iterator[Path]:
             Path(lock.name).unlink(missing_ok=True)
 
 
-def _locked(file: BinaryIO) -> bool:
+def locked(file: BinaryIO) -> bool:
+    """Lock a file for as long as any process has it open; False where another has."""
     try:
         import fcntl
     except ImportError:  # not a Unix: nobody is kept out

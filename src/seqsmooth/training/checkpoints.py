@@ -6,10 +6,9 @@ import os
 import secrets
 import signal
 import sys
-import threading
 import time
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable
+from contextlib import AbstractContextManager
 from pathlib import Path
 from types import FrameType
 from typing import Any
@@ -19,6 +18,7 @@ from pytorch_lightning.callbacks import Checkpoint
 
 from seqsmooth.models.weights import save_weights
 from seqsmooth.training.learner import Learner
+from seqsmooth.training.signals import stopped_by_signals
 
 
 class Checkpoints(Checkpoint):
@@ -73,8 +73,7 @@ class Checkpoints(Checkpoint):
         if self.stop and not pl_module.ended:
             raise KeyboardInterrupt
 
-    @contextmanager
-    def stopped_by_signals(self) -> Iterator[None]:
+    def stopped_by_signals(self) -> AbstractContextManager[None]:
         """Let Ctrl-C and SIGTERM wait for the bundle of steps at hand and a checkpoint; a second Ctrl-C does not."""
 
         def stop(number: int, frame: FrameType | None) -> None:
@@ -83,15 +82,7 @@ class Checkpoints(Checkpoint):
             self.stop = True
             sys.stderr.write("\nseqsmooth: stopping after the next steps; Ctrl-C stops at once\n")
 
-        if threading.current_thread() is not threading.main_thread():  # no place for signals
-            yield
-            return
-        before = {number: signal.signal(number, stop) for number in (signal.SIGINT, signal.SIGTERM)}
-        try:
-            yield
-        finally:
-            for number, handler in before.items():
-                signal.signal(number, handler)
+        return stopped_by_signals(stop)
 
     def _due(self, trainer: pl.Trainer, learner: Learner) -> bool:
         steps = self.every is not None and learner.steps_done - self.steps >= self.every

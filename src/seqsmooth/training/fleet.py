@@ -7,16 +7,15 @@ import os
 import signal
 import subprocess
 import sys
-import threading
 import time
-from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from types import FrameType
-from typing import BinaryIO
 
 from seqsmooth.ops import checks
+from seqsmooth.ops.files import locked
+from seqsmooth.training.signals import stopped_by_signals
 
 LOG = "console.log"
 """What a run of a fleet says, in its folder."""
@@ -58,7 +57,7 @@ def run_fleet(
         watch: is called several times a second instead of that line.
     """
     fleet = _Fleet(jobs, checks.at_least("jobs", at_once, 1), threads, watch)
-    with fleet.stopped_by_signals():
+    with stopped_by_signals(fleet.stop):
         fleet.run()
     if fleet.stops:
         raise KeyboardInterrupt
@@ -98,29 +97,17 @@ class _Fleet:
                 self.watch([each.job for each in self.running], self.waiting)
             time.sleep(PAUSE)
 
-    @contextmanager
-    def stopped_by_signals(self) -> Iterator[None]:
-        def stop(number: int, frame: FrameType | None) -> None:
-            self.stops += 1
-            for each in self.running:
-                # A process group of its own: Ctrl-C of the terminal reaches this process alone, which passes it on.
-                with contextlib.suppress(ProcessLookupError):
-                    os.killpg(each.process.pid, signal.SIGTERM if self.stops == 1 else signal.SIGKILL)
-
-        if threading.current_thread() is not threading.main_thread():  # no place for signals
-            yield
-            return
-        before = {number: signal.signal(number, stop) for number in (signal.SIGINT, signal.SIGTERM)}
-        try:
-            yield
-        finally:
-            for number, handler in before.items():
-                signal.signal(number, handler)
+    def stop(self, number: int, frame: FrameType | None) -> None:
+        self.stops += 1
+        for each in self.running:
+            # A process group of its own: Ctrl-C of the terminal reaches this process alone, which passes it on.
+            with contextlib.suppress(ProcessLookupError):
+                os.killpg(each.process.pid, signal.SIGTERM if self.stops == 1 else signal.SIGKILL)
 
     def _start(self, job: Job) -> None:
         job.folder.mkdir(parents=True, exist_ok=True)
         with (job.folder / LOG).open("ab") as log:
-            if not _locked(log):
+            if not locked(log):  # which the run holds as long as it lives, even where this process has died
                 self._failed(job, "another process is at it")
                 return
             process = subprocess.Popen(
@@ -163,19 +150,6 @@ class _Fleet:
         mean, now = sum(self.seconds) / len(self.seconds), time.monotonic()
         work = [max(mean - (now - each.began), 0.0) for each in self.running]
         return max([(sum(work) + mean * len(self.waiting)) / self.at_once, *work])
-
-
-def _locked(log: BinaryIO) -> bool:
-    """Lock a log for as long as any process has it open: the run itself, even where this process has died."""
-    try:
-        import fcntl
-    except ImportError:  # there are no such locks here
-        return True
-    try:
-        fcntl.flock(log, fcntl.LOCK_EX | fcntl.LOCK_NB)
-    except OSError:
-        return False
-    return True
 
 
 def _last_line(path: Path) -> str:
