@@ -8,7 +8,7 @@ JOBS ?= 2
 INSTALL := $(BIN)/python -m pip install -qq --disable-pip-version-check -c constraints.txt
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test lint format results clean
+.PHONY: help demo test lint docs format results clean
 .DELETE_ON_ERROR:
 
 help: ## list the targets
@@ -18,7 +18,7 @@ demo: $(VENV)/.toolkit ## draw scenes, train captioners with five losses, compar
 	@$(BIN)/python -m seqsmooth demo
 
 test: export OMP_NUM_THREADS = 1
-test: lint ## lint, types, import rule, tests with coverage
+test: lint docs ## lint, types, import rule, the site, tests with coverage
 	@echo '== pytest'
 	@$(BIN)/python -m pytest -n $(JOBS) --dist worksteal --cov=seqsmooth --cov-report=term-missing:skip-covered --cov-fail-under=95
 
@@ -32,15 +32,21 @@ lint: $(VENV)/.dev ## ruff, mypy and the import rule, nothing changed
 	@echo '== lint-imports'
 	@$(BIN)/lint-imports
 
+docs: $(VENV)/.dev ## build the site into site/; a dead link is an error
+	@echo '== mkdocs build --strict'
+	@NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --strict
+
 format: $(VENV)/.dev ## let ruff rewrite what it can
 	@$(BIN)/ruff check --fix .
 	@$(BIN)/ruff format .
 
-results: $(VENV)/.core ## put the committed benchmark results into docs/benchmarks.md
+results: $(VENV)/.toolkit ## make docs/results.md and the tables of docs/benchmarks.md from what is committed
 	@$(BIN)/python -m seqsmooth bench page docs/benchmarks.md $(wildcard benchmarks/results/*.json)
+	@rm -f docs/results/*.svg
+	@$(BIN)/python -m seqsmooth results results --out docs/results.md
 
 clean: ## remove the virtual environment and all caches
-	rm -rf $(VENV) .mypy_cache .ruff_cache .pytest_cache .import_linter_cache .hypothesis .coverage build dist
+	rm -rf $(VENV) .mypy_cache .ruff_cache .pytest_cache .import_linter_cache .hypothesis .coverage build dist site
 	find . -name __pycache__ -type d -not -path './.git/*' -prune -exec rm -rf {} +
 
 $(VENV)/.made:

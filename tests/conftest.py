@@ -2,7 +2,6 @@ from __future__ import annotations
 
 import importlib.util
 import os
-import uuid
 from pathlib import Path
 
 import pytest
@@ -16,6 +15,22 @@ if not torch.cuda.is_available():
 # The same examples in every run: a change is judged, not its luck.
 settings.register_profile("repeatable", derandomize=True, deadline=None)
 settings.load_profile("repeatable")
+
+
+# Examples in docstrings that need an optional package, which are skipped where it is not installed.
+OPTIONAL = {
+    "seqsmooth.metrics.translation.": "sacrebleu",
+    "seqsmooth.models.captioner.parameter_groups": "efficientnet_lite_pytorch",
+    "seqsmooth.models.vision.": "efficientnet_lite_pytorch",
+    "seqsmooth.text.tokenisers.MosesTokeniser": "sacremoses",
+}
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    for item in items:
+        for place, package in OPTIONAL.items() if isinstance(item, pytest.DoctestItem) else ():
+            if item.name.startswith(place) and importlib.util.find_spec(package) is None:
+                item.add_marker(pytest.mark.skip(reason=f"needs {package}: pip install 'seqsmooth[dev]'"))
 
 
 @pytest.fixture
@@ -34,13 +49,3 @@ def coco_data() -> Path:
     if not (root / "coco" / "dataset.json").is_file():
         pytest.skip("no COCO captions: set SEQSMOOTH_DATA to the folder that holds coco/dataset.json")
     return root
-
-
-@pytest.fixture
-def hashable_datasets(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Let `datasets` work beside pyarrow 26, of which it cannot pickle a table to hash it: names instead of hashes."""
-    if importlib.util.find_spec("datasets") is None:
-        return
-    from datasets.fingerprint import Hasher
-
-    monkeypatch.setattr(Hasher, "hash", classmethod(lambda cls, value: uuid.uuid4().hex[:16]))

@@ -8,6 +8,7 @@ import re
 import shutil
 import subprocess
 import textwrap
+import tomllib
 from pathlib import Path
 
 import pytest
@@ -76,11 +77,28 @@ def test_continuous_integration_is_make_test() -> None:
 
 def test_make_test_checks_everything() -> None:
     makefile = (ROOT / "Makefile").read_text(encoding="utf-8")
-    for tool in ("ruff check", "ruff format --check", "mypy", "lint-imports", "pytest", "--cov-fail-under=95"):
+    for tool in (
+        "ruff check",
+        "ruff format --check",
+        "mypy",
+        "lint-imports",
+        "mkdocs build --strict",
+        "pytest",
+        "--cov-fail-under=95",
+    ):
         assert f"{tool}" in makefile, tool
     installs = [line for line in makefile.splitlines() if "pip install" in line]
     assert installs
     assert all("-c constraints.txt" in line for line in installs), "torch must be asked for through the constraint"
+
+
+def test_what_tests_would_skip_for_is_installed_for_them_in_one_version() -> None:
+    extras = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]["optional-dependencies"]
+    for extra in ("hf", "trl", "bench", "metrics", "hdf5"):
+        assert set(extras[extra]) <= set(extras["dev"]), extra
+    pinned = (ROOT / "constraints.txt").read_text(encoding="utf-8")
+    for package in ("torch", "transformers", "accelerate", "trl", "liger-kernel"):
+        assert re.search(rf"^{package}==\d", pinned, re.MULTILINE), package
 
 
 def test_no_file_holds_the_path_of_a_machine() -> None:

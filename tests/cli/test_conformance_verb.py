@@ -45,8 +45,10 @@ def test_the_known_ones_fill_a_page(
     file = tmp_path / "page.md"
     file.write_text(f"{page.BEGIN}\n{page.END}\n", encoding="utf-8")
     assert main(["conformance", "--known", "--page", str(file)]) == 0
-    assert "| nothing to predict | **fails** | holds | holds | holds | holds |" in file.read_text(encoding="utf-8")
-    assert "1 of 5: F.cross_entropy" in capsys.readouterr().err
+    assert "| nothing to predict | **fails** | holds | holds | holds | holds | holds |" in file.read_text(
+        encoding="utf-8"
+    )
+    assert "1 of 6: F.cross_entropy" in capsys.readouterr().err
 
 
 @pytest.mark.parametrize(

@@ -14,8 +14,8 @@ from oracles.small_corpora import captions, pairs
 from seqsmooth.cli.main import main
 from seqsmooth.decoding import BeamSearch, Ensemble
 from seqsmooth.metrics.report import Report
+from seqsmooth.models.weights import load_weights, save_weights
 from seqsmooth.training import Run, load_model
-from seqsmooth.training.weights import load_weights, save_weights
 
 CAPTIONS: dict[str, Any] = {
     "row": "MLE",

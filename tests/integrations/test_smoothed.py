@@ -27,12 +27,14 @@ class CausalLMOutput:
 class Model(nn.Module):
     """Reads its prefix by a running mean; an encoder-decoder adds the mean of its source."""
 
-    def __init__(self, encodes: bool, *, calls: int = 1, scale: float = 1.0, extra: Any = None) -> None:
+    def __init__(
+        self, encodes: bool, *, calls: int = 1, scale: float = 1.0, extra: Any = None, prompt: int = 0
+    ) -> None:
         super().__init__()
         torch.manual_seed(3)
         self.config = SimpleNamespace(is_encoder_decoder=encodes, decoder_start_token_id=START)
         self.embedding, self.head = nn.Embedding(V, D), nn.Linear(D, V)
-        self.calls, self.scale, self.extra = calls, scale, extra
+        self.calls, self.scale, self.extra, self.prompt = calls, scale, extra, prompt
 
     def get_output_embeddings(self) -> nn.Module:
         return self.head
@@ -48,6 +50,7 @@ class Model(nn.Module):
         hidden = self.embedding(read).cumsum(1) / steps
         if decoder_input_ids is not None:
             hidden = hidden + self.embedding(input_ids).mean(1, keepdim=True)
+        hidden = F.pad(hidden, (0, 0, self.prompt, 0))
         for _ in range(self.calls):
             logits = self.head(hidden) * self.scale
         return CausalLMOutput(logits, self.extra)
@@ -57,7 +60,7 @@ class Stock:
     """What the mixin expects below it."""
 
     def __init__(self, model: Model, processes: int = 1, kind: str = "DistributedType.NO", **given: Any) -> None:
-        usual = {"label_smoothing_factor": 0.0, "n_gpu": 0, "use_liger_kernel": False}
+        usual = {"label_smoothing_factor": 0.0, "n_gpu": 0, "use_liger_kernel": False, "torch_compile": False}
         self.args = SimpleNamespace(**usual | given, average_tokens_across_devices=True)
         self.model = model
         self.accelerator = SimpleNamespace(autocast=nullcontext, num_processes=processes, distributed_type=kind)
@@ -111,6 +114,20 @@ def test_an_encoder_decoder_is_given_what_to_read() -> None:
     loss = trainer.compute_loss(model, {"input_ids": INPUTS, "labels": ANSWERS}, num_items_in_batch=5)
     read = torch.tensor([[START, 6, 7, 8], [START, 8, 7, 0]])
     torch.testing.assert_close(loss, smoothed(model(INPUTS, read).logits, ANSWERS, 0.2, 5))
+
+
+def test_padding_may_be_of_nan() -> None:
+    """As of attention with nothing to look at; also at the first step, which looks at the last position."""
+    model = Model(encodes=False)
+    trainer = Trainer(model, objective=ss.label_smoothing(0.2))
+    wanted = smoothed(model(INPUTS).logits[:, :-1], LABELS[:, 1:], 0.2, 5)
+    last = torch.zeros(2, 5, D)
+    last[1, 3:] = torch.nan  # where nothing is to be predicted
+    model.embedding.register_forward_hook(lambda module, given, made: made + last)
+    loss = trainer.compute_loss(model, {"input_ids": INPUTS, "labels": LABELS}, num_items_in_batch=5)
+    torch.testing.assert_close(loss, wanted)
+    gradient = torch.autograd.grad(loss, model.head.weight)[0]
+    torch.testing.assert_close(gradient, torch.autograd.grad(wanted, model.head.weight)[0])
 
 
 def test_evaluation_is_plain_and_leaves_the_rest_to_the_trainer() -> None:
@@ -197,6 +214,10 @@ def test_what_would_be_ignored_is_refused(options: dict[str, Any], sentence: str
             {"extra": torch.ones(())},
             r"`outputs\.aux_loss` must be None \(output_router_logits=False\), but is a Tensor",
         ),
+        (
+            {"prompt": 3},
+            r"`the head's input` must be the positions of the labels, \(2, 5\) .* but is \(2, 8\)",
+        ),
     ],
 )
 def test_models_with_more_than_a_head_are_refused(options: dict[str, Any], sentence: str) -> None:
@@ -207,8 +228,17 @@ def test_models_with_more_than_a_head_are_refused(options: dict[str, Any], sente
     assert "forward" not in model.head.__dict__
 
 
+def test_padding_that_would_be_counted_is_refused() -> None:
+    model = Model(encodes=False)
+    trainer = Trainer(model, objective=ss.mle(specials=ss.Specials(pad=0)))
+    with pytest.raises(ValueError, match=r"`labels` must be -100 where nothing is to be predicted, .* is PAD, 0, so"):
+        trainer.compute_loss(model, {"input_ids": INPUTS, "labels": LABELS.masked_fill(LABELS == -100, 0)})
+
+
 def test_a_head_that_is_no_plain_matrix_is_refused() -> None:
     model = Model(encodes=False)
     model.head = nn.Embedding(V, D)  # as an adapter's would be: a weight, and something else done with it
-    with pytest.raises(ValueError, match=r"`model\.get_output_embeddings\(\)` must be a torch\.nn\.Linear in a floati"):
+    with pytest.raises(
+        ValueError, match=r"must be a torch\.nn\.Linear of floats, .* is a torch\.nn\.modules\.sparse\.Embedding"
+    ):
         Trainer(model, objective=ss.mle())

@@ -62,7 +62,9 @@ def trained(
 )
 def test_without_smoothing_the_trajectory_is_the_stock_trainers(name: str, accumulation: int, tmp_path: Path) -> None:
     # In float32 the last digit of a loss near 4 is 5e-7, and Adam makes more of it: 1e-6 would be a matter of luck.
-    options = {"gradient_accumulation_steps": accumulation, "dtype": torch.float64}
+    options: dict[str, Any] = {"gradient_accumulation_steps": accumulation, "dtype": torch.float64}
+    # The encoder-decoders' own loss averages the means of micro-batches, which is the mean only where they are alike.
+    options["ragged"] = name in ("llama", "gpt2") or accumulation == 1
     stock = trained(name, tmp_path, "stock", **options)
     embeddings = torch.randn(tiny.VOCABULARY, 4)
     assert len(stock) == 20

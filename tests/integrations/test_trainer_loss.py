@@ -137,6 +137,14 @@ def test_each_trap_has_its_sentence(outputs: Any, labels: Tensor | None, sentenc
         huggingface(ss.mle())(outputs, labels, num_items_in_batch=None)
 
 
+def test_padding_that_would_be_counted_is_refused() -> None:
+    """The Trainer would divide by a number of items with the padding among them."""
+    compute_loss = huggingface(ss.mle(specials=ss.Specials(pad=0)))
+    compute_loss(Seq2SeqLMOutput(LOGITS), torch.tensor([[4, 5, -100]]), num_items_in_batch=2)
+    with pytest.raises(ValueError, match=r"`labels` must be -100 where nothing is to be predicted, .* is PAD, 0, so"):
+        compute_loss(Seq2SeqLMOutput(LOGITS), torch.tensor([[4, 5, 0]]), num_items_in_batch=3)
+
+
 def test_objectives_that_cannot_work_are_refused_at_once() -> None:
     with pytest.raises(ValueError, match=r"`objective\.lazy` must be True for compute_loss_func, which sees no other "):
         huggingface(ss.seq(0.3, lazy=False, vocab_size=V))

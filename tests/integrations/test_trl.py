@@ -14,7 +14,6 @@ from seqsmooth.integrations import Smoothed, huggingface
 pytest.importorskip("transformers", reason="needs transformers: pip install 'seqsmooth[trl]'")
 datasets = pytest.importorskip("datasets", reason="needs datasets: pip install 'seqsmooth[trl]'")
 trl = pytest.importorskip("trl", reason="needs trl: pip install 'seqsmooth[trl]'")
-pytestmark = pytest.mark.usefixtures("hashable_datasets")
 
 
 class Fused(Smoothed, trl.SFTTrainer):

@@ -131,3 +131,20 @@ def test_the_unigram_law_is_of_the_training_words(tmp_path: Path, monkeypatch: p
     corpus = captions(tmp_path / "c")
     words = [word for text in corpus.texts("train") for word in text.split()]
     assert unigrams(corpus).tolist() == [0] * 4 + [words.count(word) for word in corpus.vocabulary.words[4:]]
+
+
+@pytest.mark.skipif(not torch.cuda.is_available(), reason="no CUDA device")
+@pytest.mark.parametrize("kind", ["captions", "translation"])
+def test_a_gpu_finds_the_same_and_the_host_does_not_wait(kind: str, tmp_path: Path) -> None:
+    corpus, model = corpus_and_model(kind, tmp_path)
+    bins, corrupted = force(model, corpus, "test", CPU)
+    there, cuda = model.to("cuda"), torch.device("cuda")
+    ours, also = force(there, corpus, "test", cuda)
+    assert sum(held.tokens for held in ours) == sum(held.tokens for held in bins)
+    assert sum(held.confidence for held in ours) == pytest.approx(sum(held.confidence for held in bins), rel=1e-2)
+    assert [held.nll for held in also] == pytest.approx([held.nll for held in corrupted], rel=1e-2)  # cuDNN has TF32
+    torch.cuda.set_sync_debug_mode("error")
+    try:
+        forcing.sum_up(there, corpus, "test", cuda, *forcing._references(corpus, "test"), SHARES, 6)
+    finally:
+        torch.cuda.set_sync_debug_mode("default")

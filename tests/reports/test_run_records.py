@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import json
+import shlex
 import shutil
 from pathlib import Path
 
@@ -13,7 +14,8 @@ from seqsmooth.decoding import read_hypotheses
 from seqsmooth.metrics.bootstrap import resampled_sums
 from seqsmooth.metrics.report import Report
 from seqsmooth.reports.behaviour import behaviour
-from seqsmooth.reports.record import Record, record_run
+from seqsmooth.reports.record import Record
+from seqsmooth.reports.recording import record_run
 from seqsmooth.training.reader import read_config
 from seqsmooth.training.runs import Run
 from seqsmooth.training.writing import Request, write_split
@@ -89,6 +91,20 @@ def test_the_command_makes_the_config_of_the_run(root: Path) -> None:
     assert record.commands[1] == "seqsmooth decode runs/demo/tok/1 --split test"
 
 
+def test_the_commands_of_a_record_repeat_its_score(root: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    record = record_run(root / "runs" / "tok" / "1", "test")
+    (tmp_path / "data").mkdir()
+    (tmp_path / "data" / "demo").symlink_to(root / "data")
+    monkeypatch.chdir(tmp_path)
+    for command in record.commands:
+        verb, *words = shlex.split(command)
+        assert verb == "seqsmooth"
+        assert main([*words, *(["--metrics", "cider"] if words[0] == "decode" else [])]) == 0
+    again = record_run(tmp_path / "runs" / "demo" / "tok" / "1", "test")
+    assert again.scores["cider"].value == pytest.approx(record.scores["cider"].value, abs=1e-4)
+    assert [one.text for one in again.examples] == [one.text for one in record.examples]
+
+
 def test_all_runs_of_a_corpus_show_the_same_items(root: Path) -> None:
     records = [record_run(root / "runs" / loss / "0", "test") for loss in ("mle", "tok")]
     assert [one.item for one in records[0].examples] == [one.item for one in records[1].examples]
@@ -115,6 +131,10 @@ def test_the_verb_writes_one_file_a_run(
     assert main(["record", "other", "--out", "results"]) == 2
     assert "of the same run, or replaced with --overwrite" in capsys.readouterr().err
     assert main(["record", "other", "--out", "results", "--overwrite"]) == 0
+    (tmp_path / "other" / "scores" / "test.json").unlink()
+    assert main(["record", ".", "--out", "elsewhere"]) == 2, "there is none left"
+    assert "left out other: no scores of test" in capsys.readouterr().err
+    shutil.copy(root / "runs" / "mle" / "0" / "scores" / "test.json", tmp_path / "other" / "scores")
     assert main(["record", "other", str(root / "runs"), "--out", "elsewhere"]) == 2
     assert "of different names, seeds or splits" in capsys.readouterr().err
 
@@ -126,7 +146,10 @@ def test_ensembles_and_other_beams_are_recorded(root: Path, tmp_path: Path) -> N
     assert main(words) == 0
     read = Record.load(tmp_path / "out" / "demo" / "mle.0.test.both.json")
     assert (read.variant, read.members, read.decoding["beam"]) == ("both", (0, 1), 2)
-    assert read.commands[-1].startswith("seqsmooth decode runs/demo/mle/0 runs/demo/mle/1 --split test --beam 2")
+    known = (
+        "seqsmooth decode runs/demo/mle/0 runs/demo/mle/1 --split test --beam 2 --mean probabilities --out both.jsonl"
+    )
+    assert read.commands[-1] == known
     assert len(read.commands) == 3
     assert read.behaviour is None
 

@@ -7,12 +7,14 @@ import pytest
 
 from seqsmooth.cli.main import main
 from seqsmooth.data.writing import write_pairs
+from seqsmooth.reports.results import read_results
+from seqsmooth.reports.results_page import make_page, text
 from seqsmooth.training.reader import parse_config
 from seqsmooth.training.trainer import train
 from seqsmooth.training.writing import Request, write_split
 
 pytest.importorskip("pytorch_lightning")
-pytest.importorskip("sacrebleu")
+BLEU = pytest.importorskip("sacrebleu.metrics.bleu").BLEU
 WORDS = ("one", "two", "three", "four", "five", "six")
 
 
@@ -64,3 +66,22 @@ def test_two_tables_of_translations(runs: Path, tmp_path: Path, capsys: pytest.C
     assert "<img" not in html
     assert (out / "tables.tex").read_text(encoding="utf-8").count(r"\begin{tabular}") == 2
     assert (out / "plots" / "1-calibration.svg").is_file()
+
+
+def test_translations_are_recorded_with_their_counts(runs: Path, tmp_path: Path) -> None:
+    assert main(["record", str(runs), "--out", str(tmp_path / "results")]) == 0
+    made = read_results(tmp_path / "results")
+    assert [group.table for group in made.groups] == ["small", "smaller"]
+    for record in made.records:
+        held = record.scores["sacrebleu"]
+        assert held.statistics.shape == (10, 10)
+        assert held.total(held.statistics.sum(0, keepdims=True))[0] == pytest.approx(held.value)
+        whole = BLEU(tokenize="none", force=True, lowercase="case:lc" in held.signature)
+        texts = [" ".join(reversed(source.split())) for source, _ in pairs(10, 2)]
+        folder = runs / record.facts["table"] / record.facts["row"]
+        words = [json.loads(line) for line in (folder / "decoded" / "test.jsonl").read_text().splitlines()]
+        written = {held["id"]: held["hypotheses"][0]["text"] for held in words}
+        assert held.value == pytest.approx(whole.corpus_score([written[n] for n in range(10)], [texts]).score)
+    told = text(make_page(made))
+    assert "**BLEU**, by loss:" in told
+    assert "\n| Label\u00a0smoothing | " in told

@@ -180,13 +180,3 @@ def test_configs_are_found_from_any_folder(tmp_path: Path, monkeypatch: pytest.M
     assert read_config("configs/demo/mle").row == "MLE"
     with pytest.raises(ValueError, match="`config` must be a file that is there"):
         read_config("configs/demo/nothing.yaml")
-
-
-def test_the_page_of_rows_lists_every_config() -> None:
-    listed = set()
-    for line in (ROOT.parent / "docs" / "paper.md").read_text(encoding="utf-8").splitlines():
-        cells = [cell.strip() for cell in line.strip("|").split("|")]
-        if len(cells) == 3 and cells[1].endswith(".yaml`"):
-            listed |= {(cells[0], f"{folder.strip(' `')}/{cells[1].strip('`')}") for folder in cells[2].split(",")}
-    shipped = {(read_config(path).row, str(path.relative_to(ROOT))) for path in FILES}
-    assert listed == {(row, name) for row, name in shipped if not name.startswith(("base/", "demo/"))}

@@ -40,7 +40,7 @@ def options(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("loss", nargs="?", metavar="LOSS", help="MODULE:NAME")
     parser.add_argument("--known", action="store_true", help="instead: torch's, Hugging Face's, Liger's and ours")
     rule = "flat: (N, V), (N,); sequence: (B, T, V), (B, T); trainer: outputs, labels; head: hidden, weight, labels"
-    parser.add_argument("--call", help=f"how it is called (default: by its signature). {rule}")
+    parser.add_argument("--call", help=f"how it is called (default: by its signature). {rule}; states: so, of (B, T)")
     parser.add_argument(
         "--smoothing", metavar="KEYWORD", help="what takes its strength (default: label_smoothing, ...)"
     )

@@ -13,7 +13,7 @@ every item (so that tests between runs can be repeated from records alone), how 
 twenty items drawn at random, and the command that repeats it. No weights and no references are in it, and the weights
 need not be there any more. `seqsmooth results` makes tables of records.
 
-RUN is the folder of a run, or a folder with runs below it."""
+RUN is the folder of a run, or a folder with runs below it; of these, those without scores of the split are left out."""
 
 EXAMPLES = """\
 examples:
@@ -36,14 +36,16 @@ def options(parser: argparse.ArgumentParser) -> None:
 def start(given: argparse.Namespace) -> int:
     """Write the records, all or none of those that cannot be made."""
     from seqsmooth.ops import checks
-    from seqsmooth.reports.record import Record, record_hypotheses, record_run
+    from seqsmooth.reports.record import Record
+    from seqsmooth.reports.recording import record_hypotheses, record_run
 
     out: Path = given.out
     checks.must(not out.exists() or out.is_dir(), "out", "a folder", f"the file {out}")
     if given.hypotheses is not None:
         records = [record_hypotheses(given.runs, given.hypotheses)]
     else:
-        records = [record_run(folder, given.split) for folder in find_runs(given.runs)]
+        records = [record_run(folder, given.split) for folder in _scored(given.runs, given.split)]
+    checks.must(len(records) > 0, "runs", f"one or more with scores of {given.split}", "none")
     names = [record.file for record in records]
     for name in names:
         checks.must(names.count(name) == 1, "runs", "of different names, seeds or splits", f"two of {name}")
@@ -62,3 +64,14 @@ def start(given: argparse.Namespace) -> int:
         )
         say(f"wrote {path}: {path.stat().st_size / 1024:.0f} KiB{unseen}")
     return 0
+
+
+def _scored(folders: list[Path], split: str) -> list[Path]:
+    """The runs given, and those below a folder that were scored."""
+    found = []
+    for folder in find_runs(folders):
+        if folder in folders or (folder / "scores" / f"{split}.json").is_file():
+            found.append(folder)
+        else:
+            say(f"left out {folder}: no scores of {split}")
+    return found

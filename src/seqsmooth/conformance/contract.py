@@ -18,7 +18,12 @@ Verdict = Literal["holds", "fails", "absent", "skipped"]
 
 @dataclass(frozen=True)
 class Rule:
-    """One clause of the contract."""
+    """One clause of the contract.
+
+    Examples:
+        >>> RULES[0].name, RULES[0].says
+        ('zero smoothing', 'Without smoothing it is cross entropy: the mean of -ln p over the positions that count.')
+    """
 
     name: str
     measure: Callable[[Subject], Iterator[Measured]]
@@ -51,7 +56,7 @@ def _no_shift(subject: Subject) -> str | None:
 
 
 def _no_logits(subject: Subject) -> str | None:
-    return "it takes hidden states, not logits" if subject.call == "head" else None
+    return "it takes hidden states, not logits" if subject.from_states else None
 
 
 RULES: tuple[Rule, ...] = (
@@ -70,11 +75,17 @@ RULES: tuple[Rule, ...] = (
     Rule("forbidden tokens", rules.forbidden, _no_logits),
     Rule("inputs kept", rules.inputs_kept),
 )
+"""The contract, in the order of its table."""
 
 
 @dataclass(frozen=True)
 class Finding:
-    """What came out for one rule."""
+    """What came out for one rule.
+
+    Examples:
+        >>> Finding("gradient", "fails", "3e-2 instead of 1e-5").verdict
+        'fails'
+    """
 
     rule: str
     verdict: Verdict
@@ -84,7 +95,14 @@ class Finding:
 
 @dataclass(frozen=True)
 class Report:
-    """What came out for one loss."""
+    """What came out for one loss.
+
+    Examples:
+        >>> findings = Finding("gradient", "holds"), Finding("shift", "fails", "off by one")
+        >>> report = Report("mine", {"torch": "2.13"}, findings)
+        >>> [finding.rule for finding in report.failures]
+        ['shift']
+    """
 
     subject: str
     versions: Mapping[str, str]

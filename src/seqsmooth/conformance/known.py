@@ -9,11 +9,12 @@ from dataclasses import replace
 from typing import Any
 
 import torch
-from torch import Tensor
+from torch import Tensor, nn
 from torch.nn import functional as F
 
 from seqsmooth.bench import peers
 from seqsmooth.bench.harness import told
+from seqsmooth.conformance import adapters
 from seqsmooth.conformance.contract import Report, examine, skipped
 from seqsmooth.conformance.subject import Subject
 from seqsmooth.ops.cross_entropy import Reduction, cross_entropy
@@ -38,6 +39,10 @@ ISSUES: dict[tuple[str, str], tuple[str, str]] = {
     ("LabelSmoother", "long sums in fp16"): (
         "transformers#10674: NaN in fp16; the sum over V was widened for it, the sum over positions was not",
         "https://github.com/huggingface/transformers/issues/10674",
+    ),
+    ("T5's own loss", "micro-batches"): (
+        "transformers#47688, open: models that take `num_items_in_batch` and leave it unused; it names others",
+        "https://github.com/huggingface/transformers/issues/47688",
     ),
     ("Liger cross entropy", "inputs kept"): (
         "Liger-Kernel#272, its fix #1251 open: the gradient is written over the logits behind autograd's back",
@@ -93,6 +98,30 @@ def _causal() -> Subject:
     return Subject("", loss, "sequence", items="num_items_in_batch", shifts=True)
 
 
+def _seq2seq() -> Subject:
+    """What the Trainer minimises with T5, and likewise with Marian, Bart and VisionEncoderDecoder: the model's own."""
+    package: Any = importlib.import_module("transformers")
+    sizes = {"d_model": 4, "d_kv": 4, "d_ff": 4, "num_layers": 1, "num_heads": 1, "decoder_start_token_id": 0}
+
+    class Given(nn.Module):
+        """In place of the head: the logits under examination, whatever the model has read."""
+
+        logits: Tensor
+
+        def forward(self, hidden: Tensor) -> Tensor:
+            return self.logits
+
+    def loss(logits: Tensor, labels: Tensor, num_items_in_batch: Tensor | None = None) -> Tensor:
+        model = package.T5ForConditionalGeneration(package.T5Config(vocab_size=logits.shape[-1], **sizes))
+        model.lm_head = Given()
+        model.to(logits.device).lm_head.logits = logits
+        read = labels.new_zeros(len(labels), 1)
+        result: Tensor = model(input_ids=read, labels=labels, num_items_in_batch=num_items_in_batch).loss
+        return result
+
+    return Subject("", loss, "sequence", items="num_items_in_batch")
+
+
 def _liger() -> Subject:
     function: Any = importlib.import_module("liger_kernel.transformers.functional").liger_cross_entropy
     return Subject("", function, smoothing="label_smoothing", reduction="reduction")
@@ -117,6 +146,16 @@ def _our_label_smoothing() -> Subject:
 
 def _our_tok() -> Subject:
     return Subject("", similar, "sequence", smoothing="alpha", uniform=False, items="num_items", reduction="reduction")
+
+
+def _our_function() -> Subject:
+    items, shift = "num_items_in_batch", "shift_labels"
+    return Subject("", adapters.function, "trainer", smoothing="alpha", items=items, shift=shift)
+
+
+def _our_mixin() -> Subject:
+    importlib.import_module("transformers")
+    return Subject("", adapters.mixin, "states", smoothing="alpha", items="num_items_in_batch", shifts=True)
 
 
 def smoothed(
@@ -150,10 +189,13 @@ LOSSES: tuple[tuple[str, str, Callable[[], Subject]], ...] = (
     ("F.cross_entropy", "torch", _torch),
     ("LabelSmoother", "transformers", _label_smoother),
     ("ForCausalLMLoss", "transformers", _causal),
+    ("T5's own loss", "transformers", _seq2seq),
     ("Liger cross entropy", "liger_kernel", _liger),
     ("Liger fused head", "liger_kernel", _liger_head),
     ("ss.cross_entropy", "seqsmooth", _ours),
     ("ss.linear_cross_entropy", "seqsmooth", _our_head),
     ("ss.label_smoothing", "seqsmooth", _our_label_smoothing),
     ("ss.tok", "seqsmooth", _our_tok),
+    ("ss.integrations.huggingface", "seqsmooth", _our_function),
+    ("ss.integrations.Smoothed", "transformers", _our_mixin),
 )

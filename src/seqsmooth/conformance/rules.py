@@ -54,7 +54,7 @@ def gradient(subject: Subject) -> Iterator[Measured]:
     for factor in (1.0, -3.0):
         wanted = factor * exact(given)[1]
         yield _apart("the gradient" + ("" if factor == 1 else " times -3"), _gradient(subject, given, factor), wanted)
-    if subject.call == "head":
+    if subject.from_states:
         yield _apart("the gradient of the weight", *_weight_gradients(subject, given, given))
 
 
@@ -111,7 +111,7 @@ def ignored_garbage(subject: Subject) -> Iterator[Measured]:
             yield _apart(_at(kind + "the loss", smoothing), found, clean)
             clean, found = (_gradient(subject, each, smoothing=smoothing) for each in (given, broken))
             yield _apart(_at(kind + "the gradient", smoothing), found, clean)
-        if subject.call == "head":
+        if subject.from_states:
             weights = _weight_gradients(subject, broken, given)
             yield _apart(f"where they are {value}, the gradient of the weight", *weights)
 

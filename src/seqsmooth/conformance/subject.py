@@ -17,12 +17,13 @@ from torch.nn import functional as F
 from seqsmooth.ops import checks
 from seqsmooth.ops.soft_target import IGNORED
 
-Call = Literal["flat", "sequence", "trainer", "head"]
+Call = Literal["flat", "sequence", "trainer", "head", "states"]
 CALLS: dict[Call, str] = {
     "flat": "loss(logits (N, V), labels (N,)), as F.cross_entropy",
     "sequence": "loss(logits (B, T, V), labels (B, T)), as an Objective",
     "trainer": "loss(outputs, labels (B, T)), outputs.logits of (B, T, V), as transformers' compute_loss_func",
     "head": "loss(hidden (N, D), weight (V, D), labels (N,)), as linear_cross_entropy",
+    "states": "loss(hidden (B, T, D), weight (V, D), labels (B, T)), as Objective.head",
 }
 SMOOTHINGS = ("label_smoothing", "smoothing", "epsilon")
 ITEMS = ("num_items", "num_items_in_batch")
@@ -46,6 +47,13 @@ class Subject:
     """A loss under examination: the mean over the positions whose label is not -100, unless told otherwise.
 
     Keywords may be arguments of the loss or, where `function` is a class, of its constructor.
+
+    Examples:
+        >>> from torch.nn import functional as F
+        >>> subject = Subject("torch", F.cross_entropy, smoothing="label_smoothing")
+        >>> loss = subject.loss(torch.zeros(1, 2, 4), torch.tensor([[3, -100]]), smoothing=0.1)
+        >>> f"{loss:.4f}"  # ln 4
+        '1.3863'
     """
 
     name: str
@@ -66,6 +74,11 @@ class Subject:
     device: torch.device = field(default_factory=lambda: torch.device("cpu"))
     versions: Mapping[str, str] = field(default_factory=dict)
     """Packages that the findings depend on."""
+
+    @property
+    def from_states(self) -> bool:
+        """Whether it takes hidden states and an output matrix, and no logits."""
+        return self.call in ("head", "states")
 
     def loss(
         self,
@@ -99,9 +112,10 @@ class Subject:
         rows, column = logits.reshape(-1, logits.shape[-1]), labels.reshape(-1)
         if self.call == "flat":
             return rows, column
-        if self.call == "head":  # whose logits are the hidden states themselves
+        if self.from_states:  # whose logits are the hidden states themselves
             one = torch.eye(rows.shape[-1], dtype=rows.dtype, device=rows.device)
-            return rows, one if weight is None else weight, column
+            matrix = one if weight is None else weight
+            return (rows, matrix, column) if self.call == "head" else (logits, matrix, labels)
         return (Outputs(logits=logits) if self.call == "trainer" else logits), labels
 
 
@@ -123,6 +137,11 @@ def load(
         uniform: whether that is label smoothing.
         shifts: whether position t predicts label t + 1, always.
         device: where its tensors are; the CPU by default.
+
+    Examples:
+        >>> subject = load("torch.nn.functional:cross_entropy")
+        >>> subject.call, subject.smoothing, subject.reduction
+        ('flat', 'label_smoothing', 'reduction')
     """
     function = _imported(name)
     known = _parameters(function)

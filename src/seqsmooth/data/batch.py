@@ -24,6 +24,12 @@ class Batch:
         tokens: the number of tokens of the targets of the whole batch, that of all ranks together; a loss takes it as
             `num_items`.
         items: the row of each item in its split, -1 where the batch was filled up.
+
+    Examples:
+        >>> targets = torch.tensor([[4, 5, 2], [6, 2, 0]])
+        >>> batch = Batch((torch.randn(2, 8),), targets, references=targets[:, None])
+        >>> batch.to(torch.device("cpu")).references.shape
+        torch.Size([2, 1, 3])
     """
 
     inputs: tuple[Tensor, ...]

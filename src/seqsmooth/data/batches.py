@@ -48,6 +48,18 @@ class Batches:
         resident: whether the corpus is copied to the device; by default on a GPU where `resident_limit` allows it.
             Otherwise, for a GPU, a thread makes batches ahead, in pinned memory.
         resident_limit: in bytes; 40 % of what is free on a GPU by default.
+
+    Examples:
+        >>> import tempfile
+        >>> from seqsmooth.data import Side, write_pairs
+        >>> pairs = [("ein Hund", "a dog"), ("zwei Hunde", "two dogs"), ("ein Mann", "a man")]
+        >>> side = Side(min_count=1)
+        >>> corpus = write_pairs(tempfile.mkdtemp() + "/pairs", {"train": pairs}, source=side, target=side)
+        >>> batches = corpus.batches("train", batch_size=2, seed=1)
+        >>> [batch.targets.shape for batch in batches]  # three pairs: the second batch is filled up
+        [torch.Size([2, 3]), torch.Size([2, 3])]
+        >>> sorted(item for batch in batches for item in batch.items.tolist())  # the next epoch; -1 is what fills
+        [-1, 0, 1, 2]
     """
 
     def __init__(

@@ -44,6 +44,16 @@ class Corpus:
         vocabulary: of what is to be written.
         source_vocabulary: of what is to be translated.
         features: of the images, or the pictures themselves; None where there are none.
+
+    Examples:
+        >>> import tempfile
+        >>> from seqsmooth.data import Side, write_captions
+        >>> images = [(42, ["a dog runs", "a brown dog"]), (7, ["two cats", "cats on a sofa"])]
+        >>> corpus = write_captions(tempfile.mkdtemp() + "/corpus", {"train": images}, side=Side(min_count=1))
+        >>> corpus.task, dict(corpus.splits), corpus.ids("train")
+        ('captions', {'train': 2}, [42, 7])
+        >>> corpus.references("train")[1]
+        [['two', 'cats'], ['cats', 'on', 'a', 'sofa']]
     """
 
     folder: Path
@@ -153,7 +163,10 @@ class Corpus:
         )
 
     def inputs(
-        self, split: str, rows: Sequence[int] | Tensor, device: torch.device | str | None = None
+        self,
+        split: str,
+        rows: Sequence[int] | Tensor,  # (N,)
+        device: torch.device | str | None = None,
     ) -> tuple[Tensor, ...]:
         """What the model reads of some items: features (and the mask of regions), pictures, or source ids."""
         which = np.asarray(rows.cpu() if isinstance(rows, Tensor) else rows, dtype=np.int64)
@@ -175,7 +188,16 @@ class Corpus:
 
 
 def open_corpus(folder: str | os.PathLike[str]) -> Corpus:
-    """Open what `seqsmooth prepare` wrote."""
+    """Open what `seqsmooth prepare` wrote.
+
+    Examples:
+        >>> import tempfile
+        >>> from seqsmooth.data import Side, write_captions
+        >>> folder = tempfile.mkdtemp() + "/corpus"
+        >>> written = write_captions(folder, {"train": [(42, ["a dog runs"])]}, side=Side(min_count=1))
+        >>> open_corpus(folder).fingerprint == written.fingerprint
+        True
+    """
     folder = Path(folder).absolute()
     index = folder / "corpus.json"
     checks.must(index.is_file(), "corpus", _RULE, str(folder))

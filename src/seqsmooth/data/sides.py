@@ -25,6 +25,13 @@ class Side:
         min_count: words that are rarer in training become UNK.
         most_words: keep no more than so many words, the most frequent.
         vocabulary: one that is given; the other two are not asked then.
+
+    Examples:
+        >>> from seqsmooth.text import PtbTokeniser
+        >>> Side(PtbTokeniser()).words("A dog, running.")
+        ['a', 'dog', 'running']
+        >>> Side(min_count=2).build(WordCounts.of([["a", "dog"], ["a", "cat"]])).words[-1]  # the others become UNK
+        'a'
     """
 
     tokeniser: Tokeniser = field(default_factory=WhitespaceTokeniser)

@@ -58,6 +58,16 @@ def write_captions(
         dtype: of the features on disk; as they are by default.
         made_from: what to remember of where it comes from.
         progress: called with what is being done and how many items are done.
+
+    Examples:
+        >>> import tempfile
+        >>> import numpy as np
+        >>> from seqsmooth.data import FeatureStore
+        >>> images = [(42, ["a dog runs", "a brown dog"]), (7, ["two cats", "cats on a sofa"])]
+        >>> features = FeatureStore([42, 7], np.zeros((2, 16), np.float16))
+        >>> corpus = write_captions(tempfile.mkdtemp() + "/corpus", {"train": images}, features, side=Side(min_count=1))
+        >>> corpus.feature_shape, len(corpus.vocabulary.words)  # four special tokens and eight words
+        ((16,), 12)
     """
     checks.one_of("missing", missing, ("refuse", "drop"))
     checks.one_of("empty", empty, ("refuse", "drop"))
@@ -137,6 +147,15 @@ def write_pairs(
         empty: what to do with training pairs of which a side has no words: "refuse", or "drop" them.
         made_from: what to remember of where it comes from.
         progress: called with what is being done and how many pairs are done.
+
+    Examples:
+        >>> import tempfile
+        >>> pairs = [("ein Hund", "a dog"), ("zwei Hunde", "two dogs")]
+        >>> side = Side(min_count=1)
+        >>> corpus = write_pairs(tempfile.mkdtemp() + "/pairs", {"train": pairs}, source=side, target=side)
+        >>> (source,) = corpus.inputs("train", [1])
+        >>> source.shape  # two words and EOS
+        torch.Size([1, 3])
     """
     checks.one_of("longer", longer, ("cut", "drop"))
     checks.one_of("empty", empty, ("refuse", "drop"))

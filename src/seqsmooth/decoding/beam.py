@@ -35,6 +35,15 @@ class BeamSearch(Rules):
         stop: when an item is done before `max_length`. "proven": when no live prefix can still get among the n best,
             even if all it has yet to write were certain. "filled": when `width` hypotheses have ended, as fairseq does;
             faster, and with a width of 1 it is `Greedy` whatever the normalisation.
+
+    Examples:
+        >>> import seqsmooth as ss
+        >>> from seqsmooth.models import ShowTell
+        >>> model = ShowTell(vocab_size=50, feature_size=8, embedding_size=16, units=16).eval()
+        >>> search = BeamSearch(ss.Specials(pad=0, bos=1, eos=2), max_length=6, width=3, best=2)
+        >>> found = search(model, torch.randn(4, 8))
+        >>> found.scores.shape, bool((found.scores[:, 0] >= found.scores[:, 1]).all())  # the best first
+        (torch.Size([4, 2]), True)
     """
 
     _: KW_ONLY

@@ -26,6 +26,16 @@ class Ensemble(nn.Module):
         mean: of "probabilities", a mixture; or of "log-probabilities", their geometric mean, which the logits are up to
             a constant.
         reads: for each member, which of the inputs it reads, as in [(0,), (1, 2)]; by default all read all.
+
+    Examples:
+        >>> from seqsmooth.models import ShowTell
+        >>> sizes = {"vocab_size": 50, "feature_size": 8, "embedding_size": 8}
+        >>> one, two = (ShowTell(**sizes, units=units).eval() for units in (8, 12))
+        >>> both = Ensemble([one, two])
+        >>> memory = both.encode(torch.randn(3, 8))
+        >>> hidden, _ = both.step(memory, both.start(memory), torch.tensor([1, 1, 1]))
+        >>> hidden.shape, both.logits(hidden).shape  # states side by side; one law
+        (torch.Size([3, 20]), torch.Size([3, 50]))
     """
 
     def __init__(
@@ -64,7 +74,10 @@ class Ensemble(nn.Module):
         self.widths = [_width(member) for member in members]
         self.training = any(member.training for member in members)
 
-    def encode(self, *inputs: Tensor) -> tuple[Any, ...]:
+    def encode(
+        self,
+        *inputs: Tensor,  # (B, ...) each
+    ) -> tuple[Any, ...]:
         """Each member reads its inputs."""
         reads = self.reads or [tuple(range(len(inputs)))] * len(self.members)
         deepest = max((number for read in reads for number in read), default=-1)

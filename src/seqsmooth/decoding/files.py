@@ -163,7 +163,16 @@ def _lock(file: IO[str], path: Path) -> None:
 
 
 def read_hypotheses(path: str | os.PathLike[str]) -> list[tuple[Id, list[Hypothesis]]]:
-    """Read what a `HypothesisFile` left: ids and hypotheses, in order."""
+    """Read what a `HypothesisFile` left: ids and hypotheses, in order.
+
+    Examples:
+        >>> import tempfile
+        >>> path = Path(tempfile.mkdtemp()) / "captions.jsonl"
+        >>> with HypothesisFile(path, ids=[7]) as file:
+        ...     file.add(7, [Hypothesis((4, 5), -1.5, -0.5, True)])
+        >>> read_hypotheses(path)
+        [(7, [Hypothesis(tokens=(4, 5), log_prob=-1.5, score=-0.5, finished=True)])]
+    """
     path = Path(path)
     try:
         text = path.read_text(encoding="utf-8")

@@ -12,7 +12,13 @@ from seqsmooth.ops import checks
 
 @dataclass(frozen=True)
 class Hypothesis:
-    """One sequence for one item."""
+    """One sequence for one item.
+
+    Examples:
+        >>> told = Hypothesis((4, 9), log_prob=-3.0, score=-1.0, finished=True)  # two words and EOS: -3 / 3
+        >>> told.tokens, told.score
+        ((4, 9), -1.0)
+    """
 
     tokens: tuple[int, ...]
     """Without BOS and EOS."""
@@ -26,7 +32,15 @@ class Hypothesis:
 
 @dataclass(frozen=True, eq=False)
 class Hypotheses:
-    """n hypotheses for each of B items, on the device; of beam search the best first."""
+    """n hypotheses for each of B items, on the device; of beam search the best first.
+
+    Examples:
+        >>> import torch
+        >>> tokens, numbers = torch.tensor([[[4, 9, 0]]]), torch.tensor([[-3.0]])
+        >>> found = Hypotheses(tokens, torch.tensor([[2]]), numbers, numbers / 3, torch.tensor([[True]]))
+        >>> found.lists()
+        [[Hypothesis(tokens=(4, 9), log_prob=-3.0, score=-1.0, finished=True)]]
+    """
 
     tokens: Tensor  # (B, n, T) int64, PAD after the end
     lengths: Tensor  # (B, n) int64, words without EOS

@@ -16,9 +16,31 @@ class Decodable(Protocol):
     """A `seqsmooth.models.Model`, an `Ensemble`, or anything else that reads inputs once and then token after token.
 
     Memory and state are tuples, of tensors with one row an item or of further such tuples.
+
+    Examples:
+        >>> class Echo:  # what follows a token is that token
+        ...     def encode(self, *inputs: Tensor) -> tuple[Tensor, ...]:
+        ...         return inputs
+        ...
+        ...     def start(self, memory: tuple[Tensor, ...]) -> tuple[Tensor, ...]:
+        ...         return memory
+        ...
+        ...     def step(self, memory: tuple[Tensor, ...], state: tuple[Tensor, ...], tokens: Tensor):
+        ...         return torch.nn.functional.one_hot(tokens, 9).float(), state
+        ...
+        ...     def logits(self, hidden: Tensor) -> Tensor:
+        ...         return 9 * hidden
+        >>> import seqsmooth as ss
+        >>> from seqsmooth.decoding import Greedy
+        >>> rules = {"max_length": 3, "forbidden": ()}
+        >>> Greedy(ss.Specials(bos=4, eos=2, pad=0), **rules)(Echo(), torch.zeros(1, 1)).tokens.tolist()
+        [[[4, 4, 4]]]
     """
 
-    def encode(self, *inputs: Tensor) -> Any:
+    def encode(
+        self,
+        *inputs: Tensor,  # (B, ...) each
+    ) -> Any:
         """Read the inputs: the memory."""
 
     def start(self, memory: Any) -> Any:

@@ -38,6 +38,11 @@ class Rules:
         no_repeat: n-grams of this size are written once a hypothesis; 0 for no such rule.
         check_every: after so many steps the host asks whether all is done, and waits for the device; 0 for never, as a
             CUDA graph needs it. The results are the same.
+
+    Examples:
+        >>> rules = Rules(Specials(pad=0, bos=1, eos=2, unk=3), max_length=16, length="gnmt", alpha=1.0)
+        >>> rules.barred, rules.penalty(torch.tensor([1.0, 7.0]))  # never written; (5 + length) / 6
+        ((0, 1, 3), tensor([1., 2.]))
     """
 
     specials: Specials

@@ -18,7 +18,16 @@ from seqsmooth.ops.sampling import categorical
 
 @dataclass(frozen=True)
 class Greedy(Rules):
-    """The likeliest token at each step."""
+    """The likeliest token at each step.
+
+    Examples:
+        >>> import seqsmooth as ss
+        >>> from seqsmooth.models import ShowTell
+        >>> model = ShowTell(vocab_size=50, feature_size=8, embedding_size=16, units=16).eval()
+        >>> found = Greedy(ss.Specials(pad=0, bos=1, eos=2), max_length=6)(model, torch.randn(4, 8))
+        >>> found.scores.shape
+        torch.Size([4, 1])
+    """
 
     @torch.no_grad()
     def __call__(self, model: Decodable, *inputs: Tensor) -> Hypotheses:
@@ -46,6 +55,14 @@ class Sampling(Rules):
         temperature: below 1 for likelier tokens, above 1 for rarer ones.
         top_k: see above; all by default.
         top_p: see above; all by default.
+
+    Examples:
+        >>> import seqsmooth as ss
+        >>> from seqsmooth.models import ShowTell
+        >>> model = ShowTell(vocab_size=50, feature_size=8, embedding_size=16, units=16).eval()
+        >>> sampling = Sampling(ss.Specials(pad=0, bos=1, eos=2), max_length=6, samples=5, temperature=0.7, top_p=0.9)
+        >>> sampling(model, torch.randn(4, 8), generator=torch.Generator().manual_seed(0)).scores.shape
+        torch.Size([4, 5])
     """
 
     _: KW_ONLY

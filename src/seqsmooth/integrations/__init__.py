@@ -2,6 +2,7 @@
 
 from seqsmooth.integrations.own_prefix import WithReferences
 from seqsmooth.integrations.smoothed import Smoothed
+from seqsmooth.integrations.token_mean import TokenMean
 from seqsmooth.integrations.trainer_loss import TrainerLoss, huggingface
 
-__all__ = ["Smoothed", "TrainerLoss", "WithReferences", "huggingface"]
+__all__ = ["Smoothed", "TokenMean", "TrainerLoss", "WithReferences", "huggingface"]

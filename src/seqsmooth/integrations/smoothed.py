@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager, nullcontext
 from typing import Any
 
 import torch
@@ -15,6 +15,7 @@ from seqsmooth.integrations.trainer_loss import (
     TrainerLoss,
     at_home,
     check_objective,
+    check_padding,
     check_vocabulary,
     checked_labels,
     head_of,
@@ -72,7 +73,7 @@ class Smoothed:
         model: nn.Module,
         inputs: dict[str, Any],
         return_outputs: bool = False,
-        num_items_in_batch: Tensor | int | None = None,
+        num_items_in_batch: Tensor | int | None = None,  # ()
     ) -> Any:
         """The loss of a batch, from the hidden states unless the outputs are asked for too."""
         if return_outputs:
@@ -84,6 +85,8 @@ class Smoothed:
                 model, ready, return_outputs=True, num_items_in_batch=num_items_in_batch
             )
         labels = checked_labels(inputs.get("labels"))
+        if not self._head_is_known or checks.visible(labels):  # at the first step this waits for the device
+            check_padding(self.objective, labels)
         objective = at_home(self.objective if torch.is_grad_enabled() else self.plain, labels)
         read = self._with_decoder_inputs(inputs)
         read = {name: value for name, value in read.items() if name not in ("labels", EXTRA)} | {"use_cache": False}
@@ -94,6 +97,9 @@ class Smoothed:
             count = items(num_items_in_batch, hidden)
             weight, bias = self._matrix()
             if rows is None:
+                if hidden.shape[:2] != targets.shape:
+                    rule = f"the positions of the labels, {tuple(targets.shape)} (prompt tuning adds some)"
+                    raise checks.wrong("the head's input", rule, tuple(hidden.shape[:2]))
                 return objective.head(hidden, weight, targets, bias, num_items=count).total
             return objective.head(rows.states(hidden), weight, rows.candidates, bias, num_items=count).total
 
@@ -163,7 +169,7 @@ class Smoothed:
         from_states: Callable[[Tensor], Tensor],  # (B K', T, D) -> ()
     ) -> Tensor:  # ()
         """What `from_states` makes of what the model gives its head."""
-        with _instead_of_logits(head_of(self.model), from_states) as seen:
+        with _instead_of_logits(head_of(self.model), from_states) as seen, self._any_shape():
             outputs = model(**inputs)
         checks.must(len(seen) == 1, "model", "one that calls its head once", f"one that called it {len(seen)} times")
         hidden, loss = seen[0]
@@ -173,6 +179,16 @@ class Smoothed:
             self._check_head(hidden, outputs.logits)
             self._head_is_known = True
         return loss
+
+    def _any_shape(self) -> AbstractContextManager[Any]:
+        """Inside, a compiled model does not take targets, which are part of a layer here, to be of one shape for ever.
+
+        Or else it would be compiled anew for each length, eight times, and then no more.
+        """
+        if not self.args.torch_compile:
+            return nullcontext()
+        patched: AbstractContextManager[Any] = torch._dynamo.config.patch(force_nn_module_property_static_shapes=False)
+        return patched
 
     def _matrix(self) -> tuple[Tensor, Tensor | None]:
         """The output matrix, and its bias: the head's own, or what Marian and Bart add afterwards."""
@@ -188,8 +204,8 @@ class Smoothed:
         with self.accelerator.autocast():
             ours = F.linear(hidden[:, -1:].to(weight.dtype), weight, bias)
         coarse = torch.finfo(min(ours.dtype, hidden.dtype, key=lambda kind: torch.finfo(kind).bits)).eps
-        theirs = logits[:, -1:].float()
-        far = float((ours.float() - theirs).abs().max())
+        ours, theirs = (scores.float().nan_to_num(0, 0, 0) for scores in (ours, logits[:, -1:]))  # as of padding
+        far = float((ours - theirs).abs().max())
         near = far <= 64 * coarse * max(1.0, float(theirs.abs().max()))
         rule = "one whose logits are its output matrix times its hidden states (take huggingface(objective) instead)"
         checks.must(near, "model", rule, f"off by {far:.2g}")
@@ -206,9 +222,10 @@ def _check_one_answer(
 
 def _check_matrix(head: Any) -> None:
     """An adapter's head does more than multiply by its weight, which shows only once the adapter has learnt."""
-    rule = "a torch.nn.Linear in a floating-point type (no adapter on 'lm_head', no quantised weights)"
+    rule = "a torch.nn.Linear of floats, without an adapter (huggingface(objective) goes with any head)"
     plain = isinstance(head, nn.Linear) and head.weight.is_floating_point()
-    checks.must(plain, "model.get_output_embeddings()", rule, checks.described(head))
+    kind = f"{type(head).__module__}.{type(head).__name__}"  # an adapter's may be called Linear, too
+    checks.must(plain, "model.get_output_embeddings()", rule, f"a {kind} of {head.weight.dtype}")
 
 
 @contextmanager

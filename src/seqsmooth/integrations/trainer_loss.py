@@ -38,7 +38,16 @@ def huggingface(objective: Objective, model: nn.Module | None = None, *, shift: 
 
 
 class TrainerLoss:
-    """What `huggingface` makes: a function of outputs, labels and the number of items in the step."""
+    """What `huggingface` makes: a function of outputs, labels and the number of items in the step.
+
+    Examples:
+        >>> from types import SimpleNamespace
+        >>> import seqsmooth as ss
+        >>> compute_loss = TrainerLoss(ss.mle(), shift=False)
+        >>> outputs, labels = SimpleNamespace(logits=torch.zeros(1, 3, 4)), torch.tensor([[2, 1, -100]])
+        >>> f"{compute_loss(outputs, labels, num_items_in_batch=8):.4f}"  # 2 ln 4 over the items of the whole step
+        '0.3466'
+    """
 
     def __init__(self, objective: Objective, model: nn.Module | None = None, *, shift: bool | None = None) -> None:
         check_objective(objective)
@@ -49,6 +58,7 @@ class TrainerLoss:
         self.objective = objective
         self.plain = unsmoothed(objective)
         self.shift = shift
+        self._called = False
         if model is not None:
             check_vocabulary(objective, model)
             encodes = is_encoder_decoder(model)
@@ -66,6 +76,9 @@ class TrainerLoss:
         logits = _logits(outputs)
         targets = checked_labels(labels)
         _check_lengths(logits, targets, outputs)
+        if not self._called or checks.visible(targets):  # at the first step this waits for the device
+            check_padding(self.objective, targets)
+            self._called = True
         if self.shift if self.shift is not None else _shifts(outputs):
             targets = shifted(targets)
         objective = at_home(self.objective if torch.is_grad_enabled() else self.plain, logits)
@@ -124,6 +137,17 @@ def checked_labels(labels: Tensor | None) -> Tensor:
     checks.integers("labels", labels)
     checks.shape("labels", labels, None, None, letters="(B, T)")
     return labels
+
+
+def check_padding(
+    objective: Objective,
+    labels: Tensor,  # (B, T)
+) -> None:
+    """Check that padding is -100: the Trainer counts every other label, also one that the objective leaves out."""
+    pad = objective.specials.pad
+    if pad is not None:
+        rule = "-100 where nothing is to be predicted, since num_items_in_batch counts all others"
+        checks.must(not bool((labels == pad).any()), "labels", rule, f"PAD, {pad}, somewhere")
 
 
 def items(given: Tensor | float | None, like: Tensor) -> Tensor | float | None:

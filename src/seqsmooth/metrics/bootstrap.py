@@ -30,6 +30,15 @@ class Comparison:
         low: the lower end of the confidence interval of the difference.
         high: its upper end.
         p_value: how often chance alone gives a difference as great, in either direction.
+
+    Examples:
+        >>> from seqsmooth.metrics import rouge_l
+        >>> references = {item: ["a man on a horse"] for item in range(20)}
+        >>> ours = rouge_l(dict.fromkeys(references, "a man on a horse"), references)
+        >>> theirs = rouge_l(dict.fromkeys(references, "two dogs"), references)
+        >>> told = ours.against(theirs)
+        >>> told.difference, told.low, told.high
+        (1.0, 1.0, 1.0)
     """
 
     difference: float

@@ -34,6 +34,13 @@ def bleu(
         references: the references of each id.
         order: the length of the longest n-grams.
         tokenised: how the sentences were tokenised, for the signature.
+
+    Examples:
+        >>> scores = bleu({1: "a man rides a horse"}, {1: ["a man rides a horse", "a man on a horse"]}, order=2)
+        >>> f"{scores.value:.4f}"
+        '1.0000'
+        >>> f"{bleu({1: 'a man rides'}, {1: ['a man rides a horse']}, order=2).value:.4f}"  # exp(1 - 5 / 3)
+        '0.5134'
     """
     return bleus(Corpus.align(hypotheses, references), order, tokenised=tokenised)[-1]
 

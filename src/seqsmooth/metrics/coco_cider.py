@@ -27,6 +27,12 @@ def cider(
         hypotheses: one sentence for each id, as tokens, ids or a string of words.
         references: the references of each id.
         tokenised: how the sentences were tokenised, for the signature.
+
+    Examples:
+        >>> references = {1: ["a man rides a horse"], 2: ["two dogs in the snow"]}
+        >>> scores = cider({1: "a man rides a horse", 2: "a red bus"}, references)
+        >>> f"{scores[1]:.3f} {scores[2]:.3f} {scores.value:.3f}"  # 10 for the reference itself; the mean
+        '10.000 0.000 5.000'
     """
     corpus = Corpus.align(hypotheses, references)
     numbers: dict[Hashable, int] = {}

@@ -24,6 +24,11 @@ def rouge_l(
         hypotheses: one sentence for each id, as tokens, ids or a string of words.
         references: the references of each id.
         tokenised: how the sentences were tokenised, for the signature.
+
+    Examples:
+        >>> scores = rouge_l({1: "a man rides a horse"}, {1: ["a man on a horse"]})
+        >>> f"{scores.value:.2f}"  # four of five words in order, both ways
+        '0.80'
     """
     corpus = Corpus.align(hypotheses, references)
     each = [f_measure(*item) for item in zip(corpus.hypotheses, corpus.references, strict=True)]

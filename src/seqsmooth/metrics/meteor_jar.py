@@ -34,6 +34,14 @@ def meteor(
         references: the references of each id.
         timeout: how many seconds the jar may take.
         tokenised: how the sentences were tokenised, for the signature.
+
+    Examples:
+        >>> from seqsmooth.metrics import Absent
+        >>> try:
+        ...     scores = meteor({1: "a dog"}, {1: ["a dog"]}, timeout=0.001)
+        ... except Absent as told:  # too slow for so little time; or no Java, or no jar: the sentence says which
+        ...     print(str(told)[:6])
+        METEOR
     """
     corpus = Corpus.align(hypotheses, references)
     path = java.jar("METEOR", "meteor", "meteor-1.5.jar")

@@ -16,7 +16,16 @@ Floats = NDArray[np.float64]
 
 
 class Absent(ValueError):
-    """A metric cannot be calculated here; the sentence says what it needs."""
+    """A metric cannot be calculated here; the sentence says what it needs.
+
+    Examples:
+        >>> from seqsmooth.metrics import spice
+        >>> try:
+        ...     scores = spice({1: "a dog"}, {1: ["a dog"]}, corenlp="no/such/folder")
+        ... except Absent as told:
+        ...     print("left out of the table")
+        left out of the table
+    """
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -31,6 +40,16 @@ class Scores(Mapping[Id, float]):
         statistics: what the corpus score is calculated from, one row an item: counts, or the score itself.
         total: from sums of rows of `statistics` (M, K), and the number of rows in each sum, to corpus scores (M,).
         scale: what papers multiply `value` by: 100, or 1 where it is in points already.
+
+    Examples:
+        >>> from seqsmooth.metrics import rouge_l
+        >>> references = {1: ["a man on a horse"], 2: ["two dogs"]}
+        >>> ours = rouge_l({1: "a man on a horse", 2: "two cats"}, references)
+        >>> ours.metric, ours.value, ours[1], ours[2]  # the mean of the items
+        ('ROUGE-L', 0.75, 1.0, 0.5)
+        >>> theirs = rouge_l({1: "a dog", 2: "two cats"}, references)
+        >>> ours.against(theirs).difference > 0
+        True
     """
 
     metric: str

@@ -58,7 +58,16 @@ class References:
 
 
 def read_hypotheses(path: str | Path) -> Hypotheses:
-    """Read hypotheses in any of the formats of this module; the suffix .json or .jsonl says which."""
+    """Read hypotheses in any of the formats of this module; the suffix .json or .jsonl says which.
+
+    Examples:
+        >>> import tempfile
+        >>> path = Path(tempfile.mkdtemp()) / "translations.txt"
+        >>> _ = path.write_text(chr(10).join(["a dog", "two cats"]))
+        >>> found = read_hypotheses(path)
+        >>> found.numbered, [sentence.text for sentence in found.sentences.values()]
+        (True, ['a dog', 'two cats'])
+    """
     path = Path(path)
     name = "hypotheses"
     if _suffix(path) == ".jsonl":
@@ -79,6 +88,14 @@ def read_references(paths: str | Path | Sequence[str | Path], *, split: str = "t
     Args:
         paths: the file or the files.
         split: the images to take where the file is Karpathy's; "all" for all.
+
+    Examples:
+        >>> import tempfile
+        >>> path = Path(tempfile.mkdtemp()) / "captions_val.json"
+        >>> people = [{"image_id": 7, "caption": caption} for caption in ("A dog.", "Dogs.")]
+        >>> _ = path.write_text(json.dumps({"annotations": people}))
+        >>> [sentence.text for sentence in read_references(path).sentences["7"]]
+        ['A dog.', 'Dogs.']
     """
     several = [Path(paths)] if isinstance(paths, (str, Path)) else [Path(path) for path in paths]
     checks.must(len(several) > 0, "references", "at least one file", "none")
@@ -110,6 +127,15 @@ def align(
         hypotheses: what the system wrote.
         references: what people wrote.
         subset: whether references without a hypothesis are passed over.
+
+    Examples:
+        >>> import tempfile
+        >>> folder = Path(tempfile.mkdtemp())
+        >>> _ = (folder / "ours.json").write_text('[{"image_id": 7, "caption": "a dog"}]')
+        >>> _ = (folder / "people.json").write_text('{"annotations": [{"image_id": 7, "caption": "A brown dog."}]}')
+        >>> found, gold = align(read_hypotheses(folder / "ours.json"), read_references(folder / "people.json"))
+        >>> found["7"].text, gold["7"][0].text
+        ('a dog', 'A brown dog.')
     """
     ours, theirs = dict(hypotheses.sentences), dict(references.sentences)
     files = f"{hypotheses.path} has {len(ours)} sentences and {references.path} has {len(theirs)}"
@@ -134,7 +160,12 @@ def align(
 
 
 def coco_results(sentences: Mapping[str, Written]) -> str:
-    """The file that the COCO server takes: `[{"image_id": 42, "caption": "a man on a horse"}]`."""
+    """The file that the COCO server takes: `[{"image_id": 42, "caption": "a man on a horse"}]`.
+
+    Examples:
+        >>> coco_results({"42": Written("a man on a horse")}).strip()
+        '[{"image_id": 42, "caption": "a man on a horse"}]'
+    """
     entries = []
     for key, written in sentences.items():
         checks.must(key.isdecimal(), "image_id", "a whole number, as COCO's are", repr(key))

@@ -37,6 +37,14 @@ def spice(
             folder where pycocoevalcap puts them.
         timeout: how many seconds the jar may take.
         tokenised: how the sentences were tokenised, for the signature.
+
+    Examples:
+        >>> from seqsmooth.metrics import Absent
+        >>> try:
+        ...     found = spice({1: "a dog"}, {1: ["a dog"]}, corenlp="no/such/folder")
+        ... except Absent as told:
+        ...     print(str(told)[:11])  # Java, or CoreNLP
+        SPICE needs
     """
     corpus = Corpus.align(hypotheses, references)
     path = java.jar("SPICE", "spice", "spice-1.0.jar")

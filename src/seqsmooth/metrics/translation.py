@@ -34,6 +34,13 @@ def sacrebleu(
         references: the references of each id.
         tokenise: one of sacreBLEU's tokenisers, as in "none", "13a", "intl", "char".
         lowercase: whether case does not matter.
+
+    Examples:
+        >>> scores = sacrebleu({1: "A dog runs ."}, {1: ["a dog runs ."]})
+        >>> f"{scores.value:.1f}"  # case does not matter, unless asked
+        '100.0'
+        >>> scores.signature.split("|")[1]
+        'case:lc'
     """
     try:
         from sacrebleu.metrics.bleu import BLEU

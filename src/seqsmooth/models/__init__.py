@@ -2,6 +2,7 @@
 
 from seqsmooth.models.captioner import Captioner, parameter_groups
 from seqsmooth.models.encoder import BidirectionalEncoder
+from seqsmooth.models.folder import load, save
 from seqsmooth.models.luong import Luong
 from seqsmooth.models.model import Model
 from seqsmooth.models.registry import build, build_encoder
@@ -24,5 +25,7 @@ __all__ = [
     "TopDown",
     "build",
     "build_encoder",
+    "load",
     "parameter_groups",
+    "save",
 ]

@@ -21,6 +21,14 @@ class Captioner(Model[Any, Any]):
         encoder: pictures to features.
         decoder: a `ShowTell` for pooled features, a `TopDown` for regions.
         tuned: how many of the encoder's last blocks learn; the paper's 2 of ResNet's four.
+
+    Examples:
+        >>> import torch
+        >>> from seqsmooth.models import CachedFeatures, ShowTell
+        >>> decoder = ShowTell(vocab_size=50, feature_size=8, embedding_size=16, units=16)
+        >>> model = Captioner(CachedFeatures((8,)), decoder)
+        >>> model((torch.randn(2, 8),), torch.tensor([[1, 9, 4], [1, 10, 5]])).shape  # hidden states (B, T, D)
+        torch.Size([2, 3, 16])
     """
 
     kind = "captioner"
@@ -76,7 +84,16 @@ class Captioner(Model[Any, Any]):
 
 
 def parameter_groups(model: Captioner, lr: float, encoder_lr: float) -> list[dict[str, Any]]:
-    """What learns, for an optimizer: the decoder at `lr`, the free blocks of the encoder at `encoder_lr`."""
+    """What learns, for an optimizer: the decoder at `lr`, the free blocks of the encoder at `encoder_lr`.
+
+    Examples:
+        >>> from seqsmooth.models import Captioner, EfficientNetLite, ShowTell
+        >>> encoder = EfficientNetLite(0, side=64, pretrained=False)
+        >>> decoder = ShowTell(vocab_size=50, feature_size=1280, embedding_size=16, units=16)
+        >>> groups = parameter_groups(Captioner(encoder, decoder, tuned=2), lr=5e-4, encoder_lr=6e-5)
+        >>> [group["lr"] for group in groups]
+        [0.0005, 6e-05]
+    """
     free = [parameter for parameter in model.encoder.parameters() if parameter.requires_grad]
     groups = [{"params": list(model.decoder.parameters()), "lr": checks.non_negative("lr", lr)}]
     rate = checks.non_negative("encoder_lr", encoder_lr)

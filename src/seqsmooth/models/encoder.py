@@ -40,6 +40,13 @@ class BidirectionalEncoder(nn.Module):
         layers: how many pairs.
         dropout: of what a pair says to the next.
         cells: whether the last cells are wanted, of LSTMs only.
+
+    Examples:
+        >>> encoder = BidirectionalEncoder(size=4, units=3, kind="gru")
+        >>> mask = torch.tensor([[True, True], [True, False]])  # (S, B): the second sequence has one word
+        >>> read = encoder(torch.randn(2, 2, 4), mask)
+        >>> read.states.shape, torch.equal(read.onward[1], read.states[0, 1, :3])  # its last state is that of its word
+        (torch.Size([2, 2, 6]), True)
     """
 
     def __init__(

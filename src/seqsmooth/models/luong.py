@@ -58,6 +58,12 @@ class Luong(Model[Annotations, Attentional]):
         tied: one matrix reads and writes target words; E must be H.
         vectors: where the target embedding starts from.
         source_vectors: where the source embedding starts from.
+
+    Examples:
+        >>> model = Luong(source_size=90, vocab_size=50, embedding_size=16, encoder_units=8)
+        >>> sources = torch.tensor([[4, 5, 6], [7, 8, 0]])  # 0 is padding
+        >>> model((sources,), torch.tensor([[1, 9], [1, 10]])).shape
+        torch.Size([2, 2, 16])
     """
 
     kind = "luong"

@@ -25,12 +25,26 @@ class Model(Plain, Generic[Memory, State]):
     The head is apart, so that `objective.head(hidden, model.head.weight, candidates, model.head.bias)` can do without
     all the logits. Shapes never depend on values: padding is a mask, and everything can be captured in a CUDA graph.
     `seqsmooth.models.build(**model.config())` makes a model of the same kind and sizes.
+
+    Examples:
+        >>> import seqsmooth as ss
+        >>> from seqsmooth.models import ShowTell
+        >>> model = ShowTell(vocab_size=50, feature_size=8, embedding_size=16, units=16)
+        >>> objective = ss.label_smoothing(0.1, specials=ss.Specials(pad=0, bos=1, eos=2), vocab_size=50)
+        >>> candidates = objective.propose(torch.tensor([[4, 5, 2], [6, 2, 0]]))
+        >>> hidden = model((torch.randn(2, 8),), candidates.inputs)  # (B, K', T, D)
+        >>> loss = objective.head(hidden, model.head.weight, candidates, model.head.bias)
+        >>> int(loss.tokens)
+        5
     """
 
     head: nn.Linear
 
     @abstractmethod
-    def encode(self, *inputs: Tensor) -> Memory:
+    def encode(
+        self,
+        *inputs: Tensor,  # (B, ...) each
+    ) -> Memory:
         """Read the inputs, once an item."""
 
     @abstractmethod

@@ -47,7 +47,12 @@ def build(kind: str, **sizes: Any) -> Model[Any, Any]:
 
 
 def build_encoder(kind: str, **options: Any) -> ImageEncoder:
-    """Make an image encoder: "cached", "efficientnet_lite" or "transformers", and the arguments of its class."""
+    """Make an image encoder: "cached", "efficientnet_lite" or "transformers", and the arguments of its class.
+
+    Examples:
+        >>> build_encoder("cached", shape=[49, 2048]).feature_shape
+        (49, 2048)
+    """
     made = _known(kind, ENCODERS)
     check_arguments(kind, made, options)
     return made(**options)

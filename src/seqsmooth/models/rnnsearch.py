@@ -59,6 +59,13 @@ class RNNsearch(Model[Source, Decoder]):
         tied: one matrix reads and writes target words.
         vectors: where the target embedding starts from.
         source_vectors: where the source embedding starts from.
+
+    Examples:
+        >>> model = RNNsearch(source_size=90, vocab_size=50, embedding_size=16, encoder_units=8, units=12)
+        >>> sources = torch.tensor([[4, 5, 6], [7, 8, 0]])  # 0 is padding
+        >>> hidden = model((sources,), torch.tensor([[1, 9], [1, 10]]))
+        >>> hidden.shape, model.logits(hidden).shape
+        (torch.Size([2, 2, 12]), torch.Size([2, 2, 50]))
     """
 
     kind = "rnnsearch"

@@ -38,6 +38,15 @@ class ShowTell(Model[Image, Cell]):
         output_dropout: of the hidden states that leave.
         tied: one matrix reads and writes words; E must be H.
         vectors: where the embedding starts from.
+
+    Examples:
+        >>> model = ShowTell(vocab_size=50, feature_size=8, embedding_size=16, units=12).eval()
+        >>> features, tokens = torch.randn(2, 8), torch.tensor([[1, 9], [1, 10]])
+        >>> hidden = model((features,), tokens)  # (B, T, D), all words at once
+        >>> memory = model.encode(features)
+        >>> first, state = model.step(memory, model.start(memory), tokens[:, 0])  # or one after the other
+        >>> torch.allclose(first, hidden[:, 0], atol=1e-6)
+        True
     """
 
     kind = "show_tell"

@@ -46,6 +46,12 @@ class TopDown(Model[Regions, TwoCells]):
         output_dropout: of the hidden states that leave.
         tied: one matrix reads and writes words; E must be H.
         vectors: where the embedding starts from.
+
+    Examples:
+        >>> model = TopDown(vocab_size=50, feature_size=8, embedding_size=16, units=12, attention_size=6)
+        >>> regions, there = torch.randn(2, 5, 8), torch.tensor([[True] * 5, [True] * 3 + [False] * 2])
+        >>> model((regions, there), torch.tensor([[1, 9], [1, 10]])).shape
+        torch.Size([2, 2, 12])
     """
 
     kind = "top_down"

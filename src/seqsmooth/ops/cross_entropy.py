@@ -75,9 +75,9 @@ def cross_entropy(
     *,
     ignore_index: int = IGNORED,
     reduction: Reduction = "mean",
-    num_items: Tensor | float | None = None,
+    num_items: Tensor | float | None = None,  # ()
     inplace: bool = False,
-) -> Tensor:
+) -> Tensor:  # (), or (...) where not reduced
     """Cross entropy - sum_v q(v) ln p(v) against any soft target.
 
     With labels, or a target of one slot of weight 1, this is `torch.nn.functional.cross_entropy`. It differs where that

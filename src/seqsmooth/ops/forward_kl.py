@@ -26,8 +26,8 @@ def forward_kl(
     tail: Tail | Literal["bucket"] = "zero",
     mask: Tensor | None = None,  # (...) bool
     reduction: Reduction = "mean",
-    num_items: Tensor | float | None = None,
-) -> Tensor:
+    num_items: Tensor | float | None = None,  # ()
+) -> Tensor:  # (), or (...) where not reduced
     """sum_v t(v) (ln t(v) - ln p(v)): the cross entropy against `SoftTarget.from_topk`, less the teacher's entropy.
 
     Its gradient is that of the cross entropy, and of `Teacher` in an objective. Positions of which the store has

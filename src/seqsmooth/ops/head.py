@@ -31,9 +31,9 @@ def linear_cross_entropy(
     bias: Tensor | None = None,  # (V,)
     ignore_index: int = IGNORED,
     reduction: Reduction = "mean",
-    num_items: Tensor | float | None = None,
+    num_items: Tensor | float | None = None,  # ()
     chunk: int | None = None,
-) -> Tensor:
+) -> Tensor:  # (), or (...) where not reduced
     """`cross_entropy(hidden @ weight.T + bias, target)` with at most `chunk` rows of logits in memory.
 
     Gradients are exact. The kernels compute them in the forward pass, chunk by chunk; plain torch, and
@@ -48,6 +48,14 @@ def linear_cross_entropy(
         reduction: as in `cross_entropy`.
         num_items: as in `cross_entropy`.
         chunk: rows a chunk; by default as many as make 2**26 logits, or with kernels 1 GiB of them.
+
+    Examples:
+        >>> from seqsmooth import SoftTarget, cross_entropy
+        >>> hidden, weight = torch.randn(6, 16), torch.randn(50, 16)
+        >>> target = SoftTarget(torch.randint(50, (6, 2)), torch.tensor([0.9, 0.1]).expand(6, 2))
+        >>> loss = linear_cross_entropy(hidden, weight, target, chunk=2)  # never more than 2 x 50 logits
+        >>> torch.allclose(loss, cross_entropy(hidden @ weight.T, target), rtol=1e-4)
+        True
     """
     checks.whole("ignore_index", ignore_index)
     target = as_target(target)
@@ -97,14 +105,16 @@ def _again_in_backward(
             return losses(F.linear(states, matrix, offset), job[part])
 
         # The hooks that compute again in the backward pass are not for torch.func, which keeps its chunks instead.
-        if hidden.shape[0] <= rows or not torch.is_grad_enabled() or inside_transform:
+        if part == slice(None) or not torch.is_grad_enabled() or inside_transform:
             return compute(hidden[part], weight, bias)
         again: RowLosses = checkpoint(
             compute, hidden[part], weight, bias, use_reentrant=False, preserve_rng_state=False
         )
         return again
 
-    parts = [computed(slice(start, start + rows)) for start in range(0, max(hidden.shape[0], 1), rows)]
+    if hidden.shape[0] <= rows:  # with no loop, which a compiler would unroll for this number of rows alone
+        return computed(slice(None))
+    parts = [computed(slice(start, start + rows)) for start in range(0, hidden.shape[0], rows)]
     return RowLosses(torch.cat([part.smoothed for part in parts]), torch.cat([part.nll for part in parts]))
 
 

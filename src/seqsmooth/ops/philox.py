@@ -51,7 +51,7 @@ class Philox:
         checks.shape("state", state, 3, letters="(3,)")
         self._state.copy_(state)
 
-    def uniforms(self, shape: tuple[int, ...]) -> Tensor:  # of the shape
+    def uniforms(self, shape: tuple[int, ...]) -> Tensor:  # (*shape)
         """Uniform numbers in [0, 1): of 53 bits, or of 24 where the device has no double precision."""
         if dispatch.fused(self._state):
             from seqsmooth.ops.kernels import philox as kernels

@@ -51,6 +51,12 @@ class Behaviour:
         calibration: by the confidence, tokens of the references under teacher forcing.
         nll: of a token of the references, EOS included, in nats.
         corrupted: the same, and the accuracy, with a growing share of each prefix replaced by random words.
+
+    Examples:
+        >>> bins = (Bin(tokens=10, confidence=9.0, right=7), Bin(tokens=10, confidence=5.0, right=5))
+        >>> seen = Behaviour((0, 2, 2), (0, 0, 4), 9, (), Recall(0, 0, 0), bins, nll=2.0, corrupted=())
+        >>> seen.mean_length, f"{seen.calibration_error:.2f}"  # two of one word, two of two; |9 - 7| of 20
+        (1.5, '0.10')
     """
 
     lengths: tuple[int, ...]

@@ -82,3 +82,32 @@ CHAPTERS = (
     Chapter("translation, Tatoeba English-French", "Translation: Tatoeba English-French", WMT),
     Chapter("translation, Multi30k", "Translation: Multi30k German-English", IWSLT),
 )
+
+LABEL, HAMMING, LAZY, CIDER = (
+    "Label smoothing",
+    "Seq, Hamming, V_refs",
+    "Seq, lazy, Hamming, V_refs",
+    "Seq, CIDEr, V_refs",
+)
+PAIRS = (
+    ("Tok, GloVe", LABEL),
+    (HAMMING, LABEL),
+    (LAZY, LABEL),
+    (CIDER, LABEL),
+    ("Tok-Seq, Hamming, V_refs", LABEL),
+    ("Tok-Seq, CIDEr, V_refs", LABEL),
+    ("Seq, Hamming, V_batch", LABEL),
+    ("Tok-Seq, Hamming, V_batch", LABEL),
+    ("Tok-Seq, BLEU-4, V_batch", LABEL),
+    (CIDER, "Seq, constant, V_refs"),
+    (CIDER, HAMMING),
+    (CIDER, "Seq, CIDEr literal, V_refs"),
+    (HAMMING, LAZY),
+    (HAMMING, "Seq, Edit, V_refs"),
+    (LAZY, "Seq, lazy sampled, Hamming, V_refs"),
+    ("Tok, GloVe r^freq", "Tok, GloVe"),
+    ("Tok-Seq, Hamming, V_refs", HAMMING),
+    ("Tok-Seq, CIDEr, V_refs", CIDER),
+)
+"""What is compared beside MLE: smoothing that looks at the task with smoothing that does not, a reward with none,
+prefixes of samples with those of the ground truth, weights and samplers with each other, both levels with one."""

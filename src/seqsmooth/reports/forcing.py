@@ -53,7 +53,6 @@ class Corrupted:
     """How often the most likely token is the reference's."""
 
 
-@torch.no_grad()
 def force(
     model: Model[Any, Any],
     corpus: Corpus,
@@ -65,10 +64,29 @@ def force(
 ) -> tuple[tuple[Bin, ...], tuple[Corrupted, ...]]:
     """Read all references of a split by teacher forcing, once with each share of their words replaced.
 
-    The bins are those of the first share. The host does not wait for the device before the end.
+    The bins are those of the first share.
     """
     store, firsts = _references(corpus, split)
-    read = _corrupted_stores(store, unigrams(corpus), shares)
+    of_shares, of_bins = sum_up(model, corpus, split, device, store, firsts, shares, rows)
+    (nll, right), count = of_shares.tolist(), len(store.ids)
+    bins = tuple(Bin(int(tokens), sure, int(hits)) for tokens, sure, hits in of_bins.tolist())
+    told = zip(shares, nll, right, strict=True)
+    return bins, tuple(Corrupted(share, total / count, hits / count) for share, total, hits in told)
+
+
+@torch.no_grad()
+def sum_up(
+    model: Model[Any, Any],
+    corpus: Corpus,
+    split: str,
+    device: torch.device,
+    store: TokenStore,
+    firsts: NDArray[np.int64],  # (N + 1,)
+    shares: Sequence[float],
+    rows: int,
+) -> tuple[Tensor, Tensor]:  # (2, S), (BINS, 3)
+    """By share the NLL and the hits; by bin the tokens, their confidence and the hits. The host waits for nothing."""
+    read = [TokenStore(ids, store.offsets) for ids in corrupt(store.ids, unigrams(corpus), shares)]
     of_shares = torch.zeros(2, len(shares), dtype=torch.float64, device=device)
     of_bins = torch.zeros(BINS, 3, dtype=torch.float64, device=device)
     for items, which in _batches(store, firsts, max(1, rows // (int(np.diff(firsts).max()) * len(shares)))):
@@ -89,10 +107,7 @@ def force(
         )
         for chosen, words in zip(*portions, strict=True):
             _tell(model.logits(hidden.index_select(0, chosen.flatten())).float(), words, of_shares, of_bins)
-    (nll, right), count = of_shares.tolist(), len(store.ids)
-    bins = tuple(Bin(int(tokens), sure, int(hits)) for tokens, sure, hits in of_bins.tolist())
-    told = zip(shares, nll, right, strict=True)
-    return bins, tuple(Corrupted(share, total / count, hits / count) for share, total, hits in told)
+    return of_shares, of_bins
 
 
 def _tell(
@@ -152,10 +167,6 @@ def _references(corpus: Corpus, split: str) -> tuple[TokenStore, NDArray[np.int6
     targets = corpus.targets(split)
     ids, offsets = corpus.vocabulary.encode_all(chain.from_iterable(targets), eos=True)
     return TokenStore(ids, offsets), np.cumsum([0, *(len(several) for several in targets)])
-
-
-def _corrupted_stores(store: TokenStore, counts: NDArray[np.int64], shares: Sequence[float]) -> list[TokenStore]:
-    return [TokenStore(ids, store.offsets) for ids in corrupt(store.ids, counts, shares)]
 
 
 def _batches(

@@ -8,35 +8,26 @@ it. A line a part, so that changes can be read.
 
 from __future__ import annotations
 
-import hashlib
 import json
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass, replace
+from dataclasses import asdict, dataclass
 from pathlib import Path, PurePosixPath
 from typing import Any
 
-import numpy as np
-
-from seqsmooth.decoding import Hypothesis, read_hypotheses
-from seqsmooth.metrics.report import TOTALS, Report
-from seqsmooth.metrics.scores import Floats, Scores, mean
-from seqsmooth.ops import checks
+from seqsmooth.metrics.report import TOTALS
+from seqsmooth.metrics.scores import Floats, mean
 from seqsmooth.ops.files import text_written_whole
-from seqsmooth.reports.behaviour import Behaviour, read_behaviour, remembered
+from seqsmooth.reports.behaviour import Behaviour, read_behaviour
 from seqsmooth.reports.packing import pack, unpack
-from seqsmooth.text import Vocabulary
-from seqsmooth.training.config import plain
-from seqsmooth.training.places import find_config
-from seqsmooth.training.reader import differences, read_config
-from seqsmooth.training.runs import FREE, Run
 
 KIND = "seqsmooth record 1"
-EXAMPLES, SEED = 20, 0
-_NAMES = ("name", "row", "table", "seed")
-_FACTS = (
+SEED = 0
+"""The items of the examples follow from it."""
+FACTS = (
     *("name", "row", "table", "task", "seed", "config", "objective", "versions", "device", "parameters", "started"),
     *("seconds", "epochs", "steps", "best"),
 )
+"""What of a manifest is kept."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -165,18 +156,18 @@ class Record:
             }
             seen = held["behaviour"]
             return cls(
-                {name: held["run"][name] for name in _FACTS},
-                str(held["data"]),
-                str(held["split"]),
-                str(held["items"]),
-                dict(held["decoding"]),
-                str(held["variant"]),
-                tuple(map(int, held["members"])),
-                tuple(map(str, held["commands"])),
-                {str(name): list(values) for name, values in held["curve"].items()},
-                scores,
-                None if seen is None else read_behaviour(seen),
-                tuple(Written(**one) for one in held["examples"]["written"]),
+                facts={name: held["run"][name] for name in FACTS},
+                data=str(held["data"]),
+                split=str(held["split"]),
+                items=str(held["items"]),
+                decoding=dict(held["decoding"]),
+                variant=str(held["variant"]),
+                members=tuple(map(int, held["members"])),
+                commands=tuple(map(str, held["commands"])),
+                curve={str(name): list(values) for name, values in held["curve"].items()},
+                scores=scores,
+                behaviour=None if seen is None else read_behaviour(seen),
+                examples=tuple(Written(**one) for one in held["examples"]["written"]),
             )
         except OSError as error:
             raise ValueError(
@@ -185,131 +176,6 @@ class Record:
         except (AttributeError, IndexError, KeyError, TypeError, ValueError) as error:
             rule = "a file written by `seqsmooth record`"
             raise ValueError(f"`record` must be {rule}, but {path} is damaged or something else instead.") from error
-
-
-def record_run(folder: Path, split: str) -> Record:
-    """Make the record of a run that was trained, decoded and scored; its weights are not asked for."""
-    run = _finished(folder)
-    way_out = f"decoded and scored (`seqsmooth decode {folder} --split {split} --observe`)"
-    there = run.decoded(split).is_file() and run.scores(split).is_file()
-    checks.must(there, str(folder), way_out, f"one without scores of {split}")
-    made = _record([run], run.decoded(split), run.scores(split))
-    return replace(made, curve=_curve(run), behaviour=remembered(run, split))
-
-
-def record_hypotheses(folders: Sequence[Path], hypotheses: Path) -> Record:
-    """Make the record of what `seqsmooth decode RUN... --out FILE` wrote: an ensemble, or one run in another way."""
-    runs = [_finished(folder) for folder in folders]
-    scores = hypotheses.with_suffix(".scores.json")
-    there = hypotheses.is_file() and scores.is_file()
-    checks.must(there, "hypotheses", "a file of `seqsmooth decode RUN... --out FILE`", str(hypotheses))
-    made = _record(runs, hypotheses, scores)
-    words = ["seqsmooth decode", *(f"runs/{run.name}/{run.manifest['seed']}" for run in runs)]
-    words += [f"--split {made.split} --beam {made.decoding['beam']}"]
-    words += [f"--mean {made.decoding['mean']}"] if len(runs) > 1 else []
-    decode = " ".join([*words, f"--out {hypotheses.name}"])
-    trained = [_commands(_facts(run), made.split)[0] for run in runs]
-    return replace(made, variant=hypotheses.stem, commands=(*trained, decode))
-
-
-def _finished(folder: Path) -> Run:
-    run = Run.open(folder)
-    rule = "trained to its end (the same `seqsmooth train` goes on with it)"
-    checks.must(run.finished, str(folder), rule, "unfinished")
-    return run
-
-
-def _record(runs: Sequence[Run], decoded: Path, scored: Path) -> Record:
-    hypotheses = read_hypotheses(decoded)
-    ids = [str(name) for name, _ in hypotheses]
-    report = Report.load(scored)
-    for scores in report.scores.values():
-        checks.must(list(scores) == ids, str(scored), "of the hypotheses beside it", "of other items")
-    try:
-        settings = json.loads(decoded.with_suffix(".settings.json").read_text(encoding="utf-8"))
-    except (OSError, ValueError) as error:
-        raise checks.wrong(str(decoded), "with its settings beside it", "without") from error
-    facts, split = _facts(runs[0]), str(settings["split"])
-    return Record(
-        facts,
-        str(runs[0].manifest["data"]["fingerprint"]),
-        split,
-        hashlib.sha256("\n".join(ids).encode()).hexdigest()[:16],
-        {name: value for name, value in settings.items() if name not in ("weights", "corpus", "split")},
-        "",
-        tuple(int(run.manifest["seed"]) for run in runs),
-        _commands(facts, split),
-        {},
-        {name: _tally(name, scores) for name, scores in report.scores.items()},
-        None,
-        _examples(runs[0], hypotheses),
-    )
-
-
-def _facts(run: Run) -> dict[str, Any]:
-    return {name: _without_places(run.manifest.get(name)) for name in _FACTS}
-
-
-def _examples(run: Run, hypotheses: Sequence[tuple[int | str, Sequence[Hypothesis]]]) -> tuple[Written, ...]:
-    vocabulary = Vocabulary.load(run.folder / "vocabulary.json")
-    number = len(hypotheses)
-    chosen = np.random.default_rng(SEED).choice(number, min(EXAMPLES, number), replace=False)
-    found = []
-    for name, several in (hypotheses[place] for place in sorted(chosen.tolist())):
-        words = vocabulary.sentence(several[0].tokens) if several else []
-        found.append(Written(str(name), " ".join(words)))
-    return tuple(found)
-
-
-def _tally(name: str, scores: Scores) -> Tally:
-    return Tally(name, scores.scale * scores.value, scores.signature, scores.statistics)
-
-
-def _curve(run: Run) -> dict[str, list[float | None]]:
-    rows = [row for row in run.log if row["split"] == "val"]
-    names = [name for name in (rows[0] if rows else {}) if name != "split"]
-    found: dict[str, list[float | None]] = {name: [row.get(name) for row in rows] for name in names}
-    return {name: values for name, values in found.items() if any(value is not None for value in values)}
-
-
-def _commands(facts: Mapping[str, Any], split: str) -> tuple[str, ...]:
-    """From the config that comes with the package to this run: its name, and whatever was set otherwise."""
-    name, seed = str(facts["name"]), facts["seed"]
-    for base in (PurePosixPath(name), *PurePosixPath(name).parents):  # a point of a grid has its values behind the name
-        try:
-            path = PurePosixPath("configs", base).with_suffix(".yaml")
-            shipped = _without_places(json.loads(json.dumps(plain(read_config(find_config(path))))))
-        except ValueError:
-            continue
-        changed = [key for key in differences(shipped, facts["config"]) if key not in (*FREE, *_NAMES)]
-        words = [f"--{key} {_word(_at(facts['config'], key))}" for key in changed]
-        words += [] if shipped["name"] == name else [f"--run runs/{name}/{seed}"]
-        train = " ".join(["seqsmooth train", str(path), *words, f"--seed {seed}"])
-        break
-    else:
-        train = f"seqsmooth train {name}.yaml --seed {seed}"
-    return train, f"seqsmooth decode runs/{name}/{seed} --split {split}"
-
-
-def _at(config: Mapping[str, Any], key: str) -> Any:
-    held: Any = config
-    for part in key.split("."):
-        held = held.get(part) if isinstance(held, Mapping) else None
-    return held
-
-
-def _word(value: Any) -> str:
-    told = json.dumps(value)
-    return told if isinstance(value, (int, float)) else f"'{told}'"
-
-
-def _without_places(value: Any) -> Any:
-    """The same, without the folders of the machine it was made on: of an absolute path the last part stays."""
-    if isinstance(value, Mapping):
-        return {key: _without_places(part) for key, part in value.items()}
-    if isinstance(value, (list, tuple)):
-        return [_without_places(part) for part in value]
-    return PurePosixPath(value).name if isinstance(value, str) and value.startswith(("/", "~")) else value
 
 
 def _short(value: Any) -> Any:

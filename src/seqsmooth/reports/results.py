@@ -13,14 +13,14 @@ from typing import Any
 import numpy as np
 
 from seqsmooth.metrics.bootstrap import resampled_sums
+from seqsmooth.metrics.scores import Floats
 from seqsmooth.metrics.trainings import Difference, Trained, compare_trainings
 from seqsmooth.ops import checks
-from seqsmooth.reports import record
+from seqsmooth.reports import choices, record
 from seqsmooth.reports.behaviour import Behaviour
 from seqsmooth.reports.record import Record
 
 BASELINE = "MLE"
-CHOICE = "seqsmooth choice 1"
 RESAMPLES, SEED = 1000, 0
 
 
@@ -74,14 +74,21 @@ class Group:
         return next((line for line in self.lines if line.label == label), None)
 
     @cached_property
-    def _differences(self) -> dict[str, dict[str, Difference]]:
+    def _trained(self) -> dict[str, dict[str, Trained]]:
         return {}
+
+    def difference(self, metric: str, ours: str, theirs: str) -> Difference | None:
+        """Between two lines, by their labels; None where one is not there."""
+        if metric not in self._trained:
+            self._trained[metric] = resample(self.lines, metric)
+        known = self._trained[metric]
+        return compare_trainings(known[ours], known[theirs]) if ours in known and theirs in known else None
 
     def differences(self, metric: str) -> dict[str, Difference]:
         """Of each line from MLE, by label."""
-        if metric not in self._differences:
-            self._differences[metric] = differences(self.lines, metric)
-        return self._differences[metric]
+        others = [line.label for line in self.lines if line.label != BASELINE]
+        found = {label: self.difference(metric, label, BASELINE) for label in others}
+        return {label: made for label, made in found.items() if made is not None}
 
 
 @dataclass(frozen=True, eq=False)
@@ -130,29 +137,27 @@ class Results:
 def read_results(folder: Path) -> Results:
     """Read the records, choices and discussion.md of a folder, and of those below it."""
     checks.must(folder.is_dir(), "results", "a folder of records (`seqsmooth record` writes them)", str(folder))
-    records, choices = [], {}
+    records, grids = [], {}
     for path in sorted(folder.rglob("*.json")):
         try:
             held = json.loads(path.read_text(encoding="utf-8"))
             kind = held["kind"]
         except (OSError, ValueError, KeyError, TypeError) as error:
             raise checks.wrong(str(path), "a record or a choice", "damaged or something else") from error
-        checks.one_of(f"kind of {path}", kind, (record.KIND, CHOICE))
-        if kind == CHOICE:
-            choices[path.relative_to(folder).with_suffix("").as_posix()] = held
+        checks.one_of(f"kind of {path}", kind, (record.KIND, choices.KIND))
+        if kind == choices.KIND:
+            grids[path.relative_to(folder).with_suffix("").as_posix()] = held
         else:
             records.append(Record.load(path))
     said = folder / "discussion.md"
-    return Results(tuple(records), choices, said.read_text(encoding="utf-8") if said.is_file() else "")
+    return Results(tuple(records), grids, said.read_text(encoding="utf-8") if said.is_file() else "")
 
 
-def differences(lines: Sequence[Line], metric: str) -> dict[str, Difference]:
-    """Of each line from MLE where there is one; the same resampled items for all."""
-    base = next((line for line in lines if line.label == BASELINE), None)
-    with_it = [line for line in lines if line.values(metric)]
-    if base is None or base not in with_it:
+def resample(lines: Sequence[Line], metric: str) -> dict[str, Trained]:
+    """The scores of lines by label, on the same resampled items for all."""
+    held = [(line, one.scores[metric], one) for line in lines for one in line.records if metric in one.scores]
+    if not held:
         return {}
-    held = [(line, one.scores[metric], one) for line in with_it for one in line.records if metric in one.scores]
     first, items = held[0][1], held[0][2].items
     for _, tally, one in held:
         same = tally.signature == first.signature and one.items == items
@@ -160,13 +165,14 @@ def differences(lines: Sequence[Line], metric: str) -> dict[str, Difference]:
         checks.must(same, "records", f"of one signature of {metric} and of the same items in a table", told)
     sums = resampled_sums(np.concatenate([tally.statistics for _, tally, _ in held], 1), resamples=RESAMPLES, seed=SEED)
     ends = np.cumsum([tally.statistics.shape[1] for _, tally, _ in held])
-    parts = np.split(sums, ends[:-1], axis=1)
-    drawn: dict[str, list[Any]] = {}
-    for (line, tally, _), part in zip(held, parts, strict=True):
+    drawn: dict[str, list[Floats]] = {}
+    for (line, tally, _), part in zip(held, np.split(sums, ends[:-1], axis=1), strict=True):
         drawn.setdefault(line.label, []).append(tally.total(part))
-    trained = {line.label: Trained(np.array(line.values(metric)), np.stack(drawn[line.label])) for line in with_it}
-    theirs = trained[BASELINE]
-    return {label: compare_trainings(ours, theirs) for label, ours in trained.items() if label != BASELINE}
+    return {
+        line.label: Trained(np.array(line.values(metric)), np.stack(drawn[line.label]))
+        for line in lines
+        if line.label in drawn
+    }
 
 
 def _groups(records: Iterable[Record]) -> list[Group]:

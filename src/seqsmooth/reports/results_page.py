@@ -6,6 +6,7 @@ import re
 from collections import defaultdict
 from collections.abc import Sequence
 from dataclasses import dataclass, field
+from datetime import datetime
 from pathlib import Path
 from statistics import mean
 
@@ -17,6 +18,7 @@ from seqsmooth.reports.chapters import CHAPTERS, Chapter
 from seqsmooth.reports.charts import COLOURS, Chart, Interval, Series, forest
 from seqsmooth.reports.figures import draw_charts
 from seqsmooth.reports.paper import paper_source
+from seqsmooth.reports.record import Record
 from seqsmooth.reports.results import BASELINE, RESAMPLES, SEED, Group, Line, Results, read_results
 from seqsmooth.reports.table import NAMES
 
@@ -31,8 +33,8 @@ paired bootstrap over the test items, {RESAMPLES:,} resamples of seed {SEED}, wi
 **Items and trainings**: what other seeds would give, too, where both sides have three seeds or more. The variance of
 the difference is that over seeds, plus that over items, less what both of them saw, and the interval takes Student's t
 with Welch's degrees of freedom; `seqsmooth.metrics.trainings` has the formula, and its test simulates how often such
-intervals hold the truth. A difference is bold where its interval over items and trainings excludes 0, or the one over
-items where there is no other."""
+intervals hold the truth. A difference is **bold** where its interval over items and trainings excludes 0, and *italic*
+where there is only the one over items and that excludes 0: another seed may say otherwise."""
 BEHAVIOUR = """\
 NLL: nats a token of the test references, unsmoothed whatever the loss. Calibration error: the mean distance between the
 probability of the most likely next word and how often it is right. Rare words: the least frequent ones, which together
@@ -63,10 +65,8 @@ def make_page(results: Results, folder: str = "results") -> Page:
     """Make the page; `folder` is where its charts are, seen from it."""
     page = Page(folder=folder)
     page.say("# Results", "<!-- written by `seqsmooth results` from records; change nothing by hand -->")
-    if not results.records:
-        page.say(NOTHING)
-        return page
-    page.say(_totals(results), results.discussion.strip(), "## How to read the tables", METHOD)
+    page.say(_totals(results) if results.records else NOTHING, results.discussion.strip())
+    page.say(*(["## How to read the tables", METHOD] if results.records else []))
     groups = {(group.table, group.split): group for group in results.groups}
     known = {chapter.table for chapter in CHAPTERS}
     new = dict.fromkeys(table for table, _ in groups if table not in known)
@@ -105,8 +105,10 @@ def _chapter(page: Page, group: Group, chapter: Chapter) -> None:
     told = "" if group.split == "test" else f" ({group.split})"
     name = re.sub(r"[^a-z0-9]+", "-", f"{chapter.title}{told}".lower()).strip("-")
     page.say(f"## {chapter.title}{told}", chapter.note)
-    page.say(tables.scores(group, chapter), _time(group), tables.signatures(group))
+    records = _trained([one for line in group.lines for one in line.records])
     main = tables.MAIN[group.task]
+    page.say(f"**{NAMES[main]}**, by loss:", tables.scores(group, chapter), tables.yardstick(group))
+    page.say(f"Training: {_time(records)}.", tables.signatures(group))
     lines = [line for _, line in tables.ordered(group, chapter) if line is not None]
     made = group.differences(main)
     intervals = []
@@ -120,8 +122,9 @@ def _chapter(page: Page, group: Group, chapter: Chapter) -> None:
         title = f"{NAMES[main]}: difference from {BASELINE}"
         svg = forest(title, "difference, 95 % interval", intervals, left=220, alone=True)
         page.say(page.draw(f"{name}-differences", title, svg))
-    rest = tables.others(group, chapter)
-    page.say(*(["### Other metrics", rest] if rest else []))
+    pairs = tables.pairs(group)
+    page.say(*(["### Other differences", pairs] if pairs else []))
+    page.say("### Other metrics, and time", tables.others(group, chapter))
     _behaviour(page, group, chapter, name)
     shown = _main(lines)[:SHOWN]
     if shown and shown[0].records[0].examples:
@@ -158,7 +161,7 @@ def _more(page: Page, results: Results) -> None:
     if results.fractions:
         page.say("## Less training data", tables.fractions(results))
         page.say(page.draw("fractions", "Score by the share of the training data", _curves(results)))
-        page.say("In brackets: the difference from MLE at the same share, with its 95 % interval over items.")
+        page.say("In brackets: the difference from MLE at the same share, with the wider of its 95 % intervals.")
     if results.variants:
         page.say("## Beams and ensembles", tables.variants(results))
     if results.choices:
@@ -189,24 +192,38 @@ def _curves(results: Results) -> str:
 
 def _totals(results: Results) -> str:
     """How many runs, and how long they took, by device."""
-    own = [one for one in results.records if not one.variant]
-    runs = {(one.facts["name"], one.facts["seed"], one.facts["started"]): one for one in own}
-    seconds: dict[str, list[float]] = defaultdict(list)
-    for one in runs.values():
-        seconds[str(one.facts["device"])].append(float(one.facts["seconds"]))
-    told = [f"{len(several)} runs on {device}, {_hours(sum(several))}" for device, several in sorted(seconds.items())]
+    devices: dict[str, list[Record]] = defaultdict(list)
+    for one in _trained(results.records):
+        devices[str(one.facts["device"])].append(one)
+    told = [f"{_time(several)} on {device}" for device, several in sorted(devices.items())]
     return (
-        f"Training: {'; '.join(told)}, validation included. Where several runs shared a card, each counts in full, so "
-        "that the card's own time is less."
+        f"Training, validation included: {'; '.join(told)}. Times of runs that went on at the same moment are counted "
+        "once in the time of the device. What a batch costs with each loss, measured alone, is in "
+        "[benchmarks](benchmarks.md), beside the paper's own table of times."
     )
 
 
-def _time(group: Group) -> str:
-    total = sum(float(one.facts["seconds"]) for line in group.lines for one in line.records)
-    number = sum(len(line.records) for line in group.lines)
-    devices = sorted({str(one.facts["device"]) for line in group.lines for one in line.records})
-    return f"{number} runs, {_hours(total)} of training in all ({', '.join(devices)})."
+def _trained(records: Sequence[Record]) -> list[Record]:
+    """One record of each training, whatever was decoded with it."""
+    found = {(one.facts["name"], one.facts["seed"], one.facts["started"]): one for one in records if not one.variant}
+    return list(found.values())
+
+
+def _time(records: Sequence[Record]) -> str:
+    total = sum(float(one.facts["seconds"]) for one in records)
+    return f"{len(records)} runs, {_hours(total)} of run time in {_hours(busy(records))}"
+
+
+def busy(records: Sequence[Record]) -> float:
+    """For how many seconds at least one of the runs went on."""
+    starts = [datetime.fromisoformat(str(one.facts["started"])).timestamp() for one in records]
+    spans = sorted(zip(starts, (float(one.facts["seconds"]) for one in records), strict=True))
+    total, until = 0.0, 0.0
+    for start, seconds in spans:
+        total += max(0.0, start + seconds - max(start, until))
+        until = max(until, start + seconds)
+    return total
 
 
 def _hours(seconds: float) -> str:
-    return f"{seconds / 3600:.1f} h" if seconds >= 3600 else f"{seconds / 60:.0f} min"
+    return f"{seconds / 3600:.1f} h" if seconds >= 3600 else f"{seconds / 60:.1f} min"

@@ -3,16 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from statistics import mean, stdev
+from statistics import mean, stdev, variance
 from typing import Any
 
-from seqsmooth.metrics.trainings import Difference
+from seqsmooth.metrics.trainings import LEAST, Difference
 from seqsmooth.reports.behaviour import Behaviour
-from seqsmooth.reports.chapters import Chapter
+from seqsmooth.reports.chapters import PAIRS, Chapter
 from seqsmooth.reports.results import BASELINE, Group, Line, Results
 from seqsmooth.reports.table import NAMES
 
 NOT_RUN = "not run"
+NO_BREAK = "\u00a0"
 MAIN = {"captions": "cider", "translation": "sacrebleu"}
 Column = tuple[str, Callable[[str, Line | None], str]]
 SECOND = {"captions": "bleu-4", "translation": "sacrebleu-13a"}
@@ -25,35 +26,69 @@ def ordered(group: Group, chapter: Chapter) -> list[tuple[str, Line | None]]:
 
 
 def scores(group: Group, chapter: Chapter) -> str:
-    """The main table: the paper's number, ours, and the difference from MLE with its intervals."""
+    """The main metric: the paper's number, ours, and the difference from MLE with its intervals."""
+    metric = MAIN[group.task]
+    return _table_of(group, chapter, _columns(group, metric, _paper(chapter, metric)))
+
+
+def others(group: Group, chapter: Chapter) -> str:
+    """Further metrics, the second with the paper's numbers and differences; and the time of a run."""
     main, second = MAIN[group.task], SECOND[group.task]
-    columns = _columns(group, main, _paper(chapter, main), whole=True)
+    columns: list[Column] = []
     if second in group.metrics:
-        columns += _columns(group, second, _paper(chapter, second), whole=False)
+        known = _columns(group, second, _paper(chapter, second))
+        columns += [(f"{NAMES[second]}, {name}", tell) for name, tell in known[:-1]]
+    columns += [_means(name) for name in group.metrics if name in NAMES and name not in (main, second)]
     columns.append(("seconds a run", lambda label, line: "" if line is None else f"{line.seconds:.0f}"))
+    return _table_of(group, chapter, columns)
+
+
+def _columns(group: Group, metric: str, paper: Mapping[str, float]) -> list[Column]:
+    """Those of a metric; without numbers of the paper, those of the paper are left out."""
+    made = group.differences(metric)
+
+    def printed(label: str, line: Line | None) -> str:
+        if label not in paper or BASELINE not in paper:
+            return _number(paper.get(label))
+        gained = "" if label == BASELINE else f" ({_signed(paper[label] - paper[BASELINE])})"
+        return f"{_number(paper[label])}{gained}"
+
+    def reached(label: str, line: Line | None) -> str:
+        return NOT_RUN if line is None else f"{_spread(line.values(metric))} ({len(line.records)})"
+
+    def gained(label: str, line: Line | None) -> str:
+        return " ".join(_difference(made.get(label))[:2]).strip()
+
+    known: list[Column] = [
+        (f"paper (- {BASELINE})", printed),
+        ("ours (seeds)", reached),
+        (f"ours - {BASELINE} [95 %: items]", gained),
+        ("[items and trainings]", lambda label, line: _difference(made.get(label))[2]),
+    ]
+    return [column for column in known if paper or not column[0].startswith("paper")]
+
+
+def _means(metric: str) -> Column:
+    return NAMES[metric], lambda label, line: "" if line is None else _spread(line.values(metric))
+
+
+def _table_of(group: Group, chapter: Chapter, columns: Sequence[Column]) -> str:
     rows = [[label, *(tell(label, line) for _, tell in columns)] for label, line in ordered(group, chapter)]
     return table(["loss", *(heading for heading, _ in columns)], rows)
 
 
-def _columns(group: Group, metric: str, paper: Mapping[str, float], *, whole: bool) -> list[Column]:
-    """Those of a metric: all of them, or the scores and their differences alone."""
-    name, made = NAMES[metric], group.differences(metric)
-
-    def gained(label: str, line: Line | None) -> str:
-        there = label in paper and BASELINE in paper and label != BASELINE
-        return _signed(paper[label] - paper[BASELINE]) if there else ""
-
-    known: list[Column] = [
-        (f"{name}, paper", lambda label, line: _number(paper.get(label))),
-        (f"{name}, ours", lambda label, line: NOT_RUN if line is None else _spread(line.values(metric))),
-        ("seeds", lambda label, line: "" if line is None else str(len(line.records))),
-        (f"paper - its {BASELINE}", gained),
-        (f"ours - {BASELINE}", lambda label, line: _difference(made.get(label))[0]),
-        ("95 %, items", lambda label, line: _difference(made.get(label))[1]),
-        ("95 %, items and trainings", lambda label, line: _difference(made.get(label))[2]),
-    ]
-    chosen = range(len(known)) if whole else (0, 1, 4)
-    return [known[place] for place in chosen if paper or place not in (0, 3)]
+def yardstick(group: Group) -> str:
+    """By how much seeds of one loss differ: what a difference of single runs is to be held against."""
+    metric = MAIN[group.task]
+    several = [values for values in (line.values(metric) for line in group.lines) if len(values) >= LEAST]
+    if not several:
+        return ""
+    within = sum(variance(values) * (len(values) - 1) for values in several)
+    pooled = (within / sum(len(values) - 1 for values in several)) ** 0.5
+    return (
+        f"Seeds of one loss differ by a standard deviation of {pooled:.2f} {NAMES[metric]} (pooled over the "
+        f"{len(several)} losses of {LEAST} seeds or more): hold against it what a single run says."
+    )
 
 
 def signatures(group: Group) -> str:
@@ -63,13 +98,14 @@ def signatures(group: Group) -> str:
     return "Signatures: " + "; ".join(f"{NAMES[name]} `{held[name].signature}`" for name in names) + "."
 
 
-def others(group: Group, chapter: Chapter) -> str:
-    """The metrics that the main table has not."""
-    shown = (MAIN[group.task], SECOND[group.task])
-    rest = [name for name in group.metrics if name in NAMES and name not in shown]
-    lines = [(label, line) for label, line in ordered(group, chapter) if line is not None]
-    rows = [[label, *(_spread(line.values(name)) for name in rest)] for label, line in lines]
-    return table(["loss", *(NAMES[name] for name in rest)], rows) if rest else ""
+def pairs(group: Group) -> str:
+    """What is compared beside MLE, where both were run."""
+    metric = MAIN[group.task]
+    made = [(ours, theirs, group.difference(metric, ours, theirs)) for ours, theirs in PAIRS]
+    told = [(ours, theirs, _difference(held)) for ours, theirs, held in made if held is not None]
+    rows = [[ours, theirs, f"{value} {items}", trainings] for ours, theirs, (value, items, trainings) in told]
+    head = ["loss", "minus", f"{NAMES[metric]} [95 %: items]", "[items and trainings]"]
+    return table(head, rows) if rows else ""
 
 
 _BEHAVIOUR: Mapping[str, tuple[Callable[[Behaviour], float], str]] = {
@@ -119,7 +155,8 @@ def fractions(results: Results) -> str:
         for group in shares.values():
             metric, line = MAIN[group.task], group.line(label)
             made = group.differences(metric).get(label)
-            gain = "" if made is None else f" ({' '.join(part for part in _difference(made)[:2] if part)})"
+            value, items, trainings = _difference(made)
+            gain = f" ({value} {trainings or items})" if value else ""
             cells.append(NOT_RUN if line is None else f"{_spread(line.values(metric))}{gain}")
         rows.append(cells)
     return table(["loss", *(f"{share:.0%}" for share in shares)], rows)
@@ -156,10 +193,13 @@ def choice(held: Mapping[str, Any]) -> str:
 
 
 def table(head: Sequence[str], rows: Iterable[Sequence[str]], *, numbers: bool = True) -> str:
-    """A table in Markdown; all columns but the first are numbers, or texts."""
+    """A table in Markdown; all columns but the first are numbers, which are never broken over lines, or texts."""
     rule = "---:" if numbers else "---"
     lines = [f"| {' | '.join(head)} |", "|---|" + f"{rule}|" * (len(head) - 1)]
-    return "\n".join([*lines, *(f"| {' | '.join(row)} |" for row in rows)])
+    for row in rows:
+        cells = [cell.replace(" ", NO_BREAK) for cell in row] if numbers else row
+        lines.append(f"| {' | '.join(cells)} |")
+    return "\n".join(lines)
 
 
 def _paper(chapter: Chapter, metric: str) -> dict[str, float]:
@@ -172,13 +212,13 @@ def _paper(chapter: Chapter, metric: str) -> dict[str, float]:
 
 
 def _difference(made: Difference | None) -> list[str]:
-    """The difference, in bold where the widest interval that there is excludes 0, and both intervals."""
+    """The difference and both intervals; bold where other trainings would agree, italic where items alone say so."""
     if made is None:
         return ["", "", ""]
     low, high = made.trainings or made.items
-    value = _signed(made.value)
+    mark = "" if low <= 0 <= high else "*" if made.trainings is None else "**"
     intervals = [f"[{_signed(ends[0])}, {_signed(ends[1])}]" if ends else "" for ends in (made.items, made.trainings)]
-    return [f"**{value}**" if low > 0 or high < 0 else value, *intervals]
+    return [f"{mark}{_signed(made.value)}{mark}", *intervals]
 
 
 def _spread(values: Sequence[float], form: str = ".2f") -> str:

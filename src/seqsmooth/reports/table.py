@@ -61,6 +61,13 @@ class Table:
         seeds: those of each row.
         resamples: behind each test.
         more: further columns: label to heading to text.
+
+    Examples:
+        >>> from seqsmooth.reports.losses import name_loss
+        >>> rows = (("MLE", name_loss({}), (Cell((93.0, 94.0)),)),)
+        >>> table = Table("Captions", ("cider",), rows, "MLE", {"MLE": (0, 1)}, resamples=1000)
+        >>> table.headings
+        ('CIDEr',)
     """
 
     title: str
@@ -108,7 +115,17 @@ def make_table(
 
 
 def markdown(table: Table) -> str:
-    """The table, and the differences from the baseline, in Markdown."""
+    """The table, and the differences from the baseline, in Markdown.
+
+    Examples:
+        >>> from seqsmooth.reports.losses import name_loss
+        >>> rows = (("MLE", name_loss({}), (Cell((93.0, 94.0)),)),)
+        >>> table = Table("Captions", ("cider",), rows, None, {"MLE": (0, 1)}, resamples=1000)
+        >>> print(*markdown(table).splitlines()[2:5], sep=chr(10))
+        | Loss | Reward | V_sub | CIDEr |
+        |---|---|---|---:|
+        | MLE |  |  | 93.5 ± 0.7 |
+    """
     head = ["Loss", "Reward", "V_sub", *table.headings]
     lines = [f"| {' | '.join(head)} |", "|---|---|---|" + "---:|" * len(table.metrics)]
     for _, loss, cells in table.rows:
@@ -126,7 +143,15 @@ def markdown(table: Table) -> str:
 
 
 def latex(table: Table) -> str:
-    """The table in LaTeX, with the rules of booktabs."""
+    """The table in LaTeX, with the rules of booktabs.
+
+    Examples:
+        >>> from seqsmooth.reports.losses import name_loss
+        >>> rows = (("MLE", name_loss({}), (Cell((93.0, 94.0)),)),)
+        >>> table = Table("Captions", ("cider",), rows, None, {"MLE": (0, 1)}, resamples=1000)
+        >>> "93.5" in latex(table), "toprule" in latex(table)
+        (True, True)
+    """
     columns = "lll" + "r" * len(table.metrics)
     head = [r"Loss", r"Reward", r"$\mathcal{V}_{sub}$", *table.headings]
     lines = [rf"\begin{{tabular}}{{{columns}}}", r"\toprule", " & ".join(head) + r" \\", r"\midrule"]

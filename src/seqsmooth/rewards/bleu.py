@@ -37,6 +37,15 @@ class Bleu(nn.Module):
         value: what a smoothing adds: `smooth_value` of sacreBLEU's "floor" (0.1) and "add-k" (1), epsilon of NLTK's
             "method1" (0.1), k of "method4" and "method7" (5), alpha of "method6" (5). None for the value in brackets.
         dtype: the type of the arithmetic, torch.float32 or torch.float64.
+
+    Examples:
+        >>> from seqsmooth.rewards import Bleu
+        >>> candidates = torch.tensor([[[4, 5, 6, 7], [4, 5, 9, 7]]])  # (B, L, T): two for one item
+        >>> references = torch.tensor([[[4, 5, 6, 7, -1], [4, 5, 9, 8, 7]]])  # (B, R, S), padded
+        >>> Bleu()(candidates, references)  # the second: (4/4 * 2/3 * 1/2 * 0.5/1) ** (1/4)
+        tensor([[1.0000, 0.6389]])
+        >>> Bleu(smoothing="method1").signature()
+        'bleu:4|smooth:method1[0.1]|eff:no'
     """
 
     def __init__(

@@ -30,6 +30,13 @@ class Cider(nn.Module):
         order: the length of the longest n-grams.
         sigma: the width of the penalty on the difference in length; infinity for none.
         dtype: the type of the arithmetic, torch.float32 or torch.float64.
+
+    Examples:
+        >>> from seqsmooth.rewards import Cider, DocumentFrequencies
+        >>> frequencies = DocumentFrequencies.build([[[4, 5, 6, 7]], [[8, 9, 10]]])  # the references of two images
+        >>> candidates = torch.tensor([[[4, 5, 6, 7], [8, 9, 10, -1]]])
+        >>> Cider(frequencies)(candidates, torch.tensor([[[4, 5, 6, 7]]]))  # itself; nothing in common
+        tensor([[10.,  0.]])
     """
 
     table: Tensor | None

@@ -19,6 +19,13 @@ class Clip(nn.Module):
         reward: the reward to clip, any callable of the shape of `Reward`.
         minimum: the lowest score; minus infinity for none.
         maximum: the highest score; infinity for none.
+
+    Examples:
+        >>> import torch
+        >>> from seqsmooth.rewards import Clip, Edit
+        >>> candidates, references = torch.tensor([[[4, 5, 6], [7, 8, 9]]]), torch.tensor([[[4, 5, 7]]])
+        >>> Edit()(candidates, references), Clip(Edit(), minimum=-2)(candidates, references)
+        (tensor([[-1., -3.]]), tensor([[-1., -2.]]))
     """
 
     def __init__(self, reward: Reward, minimum: float = 0.0, maximum: float = 1.0) -> None:

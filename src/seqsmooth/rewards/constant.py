@@ -17,6 +17,11 @@ class Constant(nn.Module):
     Args:
         value: the score of every candidate.
         dtype: the type of the scores, torch.float32 or torch.float64.
+
+    Examples:
+        >>> from seqsmooth.rewards import Constant
+        >>> Constant(1.5)(torch.tensor([[[4, 5], [6, 7]]]), torch.tensor([[[4, 5]]]))
+        tensor([[1.5000, 1.5000]])
     """
 
     def __init__(self, value: float = 0.0, *, dtype: torch.dtype = torch.float32) -> None:

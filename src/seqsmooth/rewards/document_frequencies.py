@@ -39,6 +39,12 @@ class DocumentFrequencies:
         documents: the number of documents.
         keys: for each order the sorted keys, and after them one that is greater than all.
         counts: for each order the number of documents that contain the n-gram, and 0 for that last key.
+
+    Examples:
+        >>> frequencies = DocumentFrequencies.build([[[4, 5], [4, 6]], [[4, 7]]], order=2)  # two images
+        >>> words, bigrams = frequencies.lookup(torch.tensor([4, 5, 9]))
+        >>> words.tolist(), bigrams.tolist()  # in how many documents each n-gram is
+        ([2, 1, 0], [1, 0])
     """
 
     documents: int

@@ -16,6 +16,13 @@ class Edit(nn.Module):
 
     Args:
         dtype: the type of the scores, torch.float32 or torch.float64.
+
+    Examples:
+        >>> import torch
+        >>> from seqsmooth.rewards import Edit
+        >>> candidates = torch.tensor([[[4, 8, 7], [5, 6, -1]]])
+        >>> Edit()(candidates, torch.tensor([[[4, 5, 6], [5, 9, 6]]]))  # to the nearest of two references
+        tensor([[-2., -1.]])
     """
 
     def __init__(self, *, dtype: torch.dtype = torch.float32) -> None:

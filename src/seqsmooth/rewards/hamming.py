@@ -17,6 +17,13 @@ class Hamming(nn.Module):
 
     Args:
         dtype: the type of the scores, torch.float32 or torch.float64.
+
+    Examples:
+        >>> import torch
+        >>> from seqsmooth.rewards import Hamming
+        >>> candidates = torch.tensor([[[4, 5, 6], [5, 6, -1]]])
+        >>> Hamming()(candidates, torch.tensor([[[4, 5, 7]]]))
+        tensor([[-1., -3.]])
     """
 
     def __init__(self, *, dtype: torch.dtype = torch.float32) -> None:

@@ -18,6 +18,13 @@ class Reward(Protocol):
     negative id. A reference without a single token is absent and not counted, so rows may have different numbers of
     references. A reward mutates nothing, and on an accelerator it never looks at the values of its input on the host,
     so that a training step with it can be captured in a CUDA graph.
+
+    Examples:
+        >>> def length(candidates: Tensor, references: Tensor) -> Tensor:  # (B, L, T), (B, R, S) -> (B, L)
+        ...     return (candidates >= 0).sum(-1).float()
+        >>> reward: Reward = length
+        >>> reward(torch.tensor([[[4, 5, -1], [4, 5, 6]]]), torch.tensor([[[4, 5, 6]]]))
+        tensor([[2., 3.]])
     """
 
     def __call__(

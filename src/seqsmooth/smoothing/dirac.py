@@ -8,7 +8,14 @@ from seqsmooth.smoothing.token_law import TokenLaw
 
 
 class Dirac(TokenLaw):
-    """M = I: each token keeps all its mass, Eq. 7."""
+    """M = I: each token keeps all its mass, Eq. 7.
+
+    Examples:
+        >>> import torch
+        >>> import seqsmooth as ss
+        >>> ss.Objective(token=Dirac()).propose(torch.tensor([[2]])).target.dense(4)[0, 0].float()
+        tensor([[0., 0., 1., 0.]])
+    """
 
     name = "dirac"
 

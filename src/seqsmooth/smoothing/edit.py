@@ -33,6 +33,17 @@ class Edit(PooledLaw):
         samples: number of samples L.
         max_insertions: most words inserted into a sequence, by default as many as it has. Samples have room for
             T + max_insertions tokens, or for 2T.
+
+    Examples:
+        >>> import seqsmooth as ss
+        >>> specials = ss.Specials(pad=0, bos=1, eos=2)
+        >>> objective = ss.Objective(Edit(tau=0.3, samples=8), lazy=False, specials=specials, vocab_size=9)
+        >>> source = torch.Generator().manual_seed(0)
+        >>> candidates = objective.propose(torch.tensor([[4, 5, 6, 2]]), generator=source)
+        >>> candidates.inputs.shape  # as many insertions as tokens find room
+        torch.Size([1, 9, 8])
+        >>> bool(candidates.mask.sum(-1).unique().numel() > 1)  # samples have lengths of their own
+        True
     """
 
     name = "edit"
@@ -41,7 +52,7 @@ class Edit(PooledLaw):
     def __init__(
         self,
         tau: float,
-        pool: PoolName | Tensor = "vocab",
+        pool: PoolName | Tensor = "vocab",  # (P,) or (B, P)
         alpha: float = 1.0,
         samples: int = 1,
         *,

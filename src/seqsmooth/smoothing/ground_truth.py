@@ -12,7 +12,15 @@ from seqsmooth.smoothing.sequence_law import SequenceLaw
 
 
 class GroundTruth(SequenceLaw):
-    """delta(y*): the sequence-level Dirac of maximum likelihood, Eq. 6."""
+    """delta(y*): the sequence-level Dirac of maximum likelihood, Eq. 6.
+
+    Examples:
+        >>> import torch
+        >>> import seqsmooth as ss
+        >>> candidates = ss.Objective(GroundTruth()).propose(torch.tensor([[4, 7, 2]]))
+        >>> candidates.sequences.tolist(), candidates.weights.tolist()  # one sequence, all the weight
+        ([[[4, 7, 2]]], [[1.0]])
+    """
 
     name = "truth"
     only_truth = True

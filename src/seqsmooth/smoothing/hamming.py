@@ -62,6 +62,15 @@ class Hamming(PooledLaw):
         substitutes: "uniform" over the pool, or a `Similarity`: new tokens are drawn from its law S(.|y*_t) of the
             token they replace, among the others of the vocabulary. Keeps a V x V table.
         integrate: not lazy, whether the token to predict is integrated out; if not, it is the sample's own.
+
+    Examples:
+        >>> import seqsmooth as ss
+        >>> objective = ss.Objective(Hamming(rate=0.3, pool=torch.tensor([1, 2, 3])), vocab_size=5)
+        >>> objective.propose(torch.tensor([[2]])).target.dense(5)[0, 0].float()  # the exact expectation: no samples
+        tensor([[0.0000, 0.1500, 0.7000, 0.1500, 0.0000]])
+        >>> own = ss.Objective(Hamming(tau=0.5, samples=4), lazy=False, specials=ss.Specials(bos=0), vocab_size=9)
+        >>> own.propose(torch.tensor([[4, 5, 6]])).inputs.shape  # the ground truth and four samples to decode
+        torch.Size([1, 5, 3])
     """
 
     name = "hamming"
@@ -75,7 +84,7 @@ class Hamming(PooledLaw):
         self,
         tau: float | None = None,
         rate: float | None = None,
-        pool: PoolName | Tensor = "vocab",
+        pool: PoolName | Tensor = "vocab",  # (P,) or (B, P)
         alpha: float = 1.0,
         samples: int | None = None,
         substitutes: Literal["uniform"] | TokenLaw = "uniform",

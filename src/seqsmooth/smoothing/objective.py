@@ -129,7 +129,7 @@ class Objective(Precise):
         *,
         generator: Generator | None = None,
         reduction: Reduction = "mean",
-        num_items: Tensor | float | None = None,
+        num_items: Tensor | float | None = None,  # ()
         inplace: bool = False,
     ) -> Loss:
         """The loss of decoded candidates.
@@ -163,7 +163,7 @@ class Objective(Precise):
         *,
         generator: Generator | None = None,
         reduction: Reduction = "mean",
-        num_items: Tensor | float | None = None,
+        num_items: Tensor | float | None = None,  # ()
         chunk: int | None = None,
     ) -> Loss:
         """The same from hidden states: at most `chunk` rows of logits are ever in memory."""

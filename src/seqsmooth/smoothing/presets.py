@@ -29,12 +29,29 @@ class Common(TypedDict, total=False):
 
 
 def mle(**common: Unpack[Common]) -> Objective:
-    """MLE, and with `entropy=gamma` the MLE + gamma H of Pereyra et al. 2017."""
+    """MLE, and with `entropy=gamma` the MLE + gamma H of Pereyra et al. 2017.
+
+    Examples:
+        >>> import torch
+        >>> logits, targets = torch.randn(2, 3, 5), torch.tensor([[4, 1, -100], [0, 2, 3]])
+        >>> loss = mle()(logits, targets)
+        >>> torch.allclose(loss.total, torch.nn.functional.cross_entropy(logits.flatten(0, 1), targets.flatten()))
+        True
+    """
     return Objective(**common)
 
 
 def label_smoothing(epsilon: float = 0.1, **common: Unpack[Common]) -> Objective:
-    """Uniform label smoothing (Szegedy et al. 2016), as `F.cross_entropy(label_smoothing=epsilon)`."""
+    """Uniform label smoothing (Szegedy et al. 2016), as `F.cross_entropy(label_smoothing=epsilon)`.
+
+    Examples:
+        >>> import torch
+        >>> logits, targets = torch.randn(2, 3, 5), torch.tensor([[4, 1, -100], [0, 2, 3]])
+        >>> loss = label_smoothing(0.2)(logits, targets)
+        >>> theirs = torch.nn.functional.cross_entropy(logits.flatten(0, 1), targets.flatten(), label_smoothing=0.2)
+        >>> torch.allclose(loss.total, theirs)
+        True
+    """
     return Objective(token=Uniform(checks.fraction("epsilon", epsilon)), **common)
 
 
@@ -48,7 +65,16 @@ def tok(
     missing: Missing = (),
     **common: Unpack[Common],
 ) -> Objective:
-    """Tok: token-level smoothing by embeddings; with `beta` and `counts`, Tok r^freq."""
+    """Tok: token-level smoothing by embeddings; with `beta` and `counts`, Tok r^freq.
+
+    Examples:
+        >>> import torch
+        >>> vectors = torch.tensor([[1.0, 0.0], [1.0, 0.0], [0.0, 1.0]])  # token 1 is like token 0, token 2 is not
+        >>> objective = tok(vectors, tau=0.1, alpha=0.4)
+        >>> objective.propose(torch.tensor([[0, 2]])).target.dense(3)[0, 0].float().round(decimals=3)
+        tensor([[0.8000, 0.2000, 0.0000],
+                [0.0000, 0.0000, 1.0000]])
+    """
     return Objective(token=Similarity(embeddings, tau, beta, counts, alpha, missing=missing), **common)
 
 
@@ -56,7 +82,7 @@ def seq(
     tau: float | None = None,
     *,
     rate: float | None = None,
-    pool: PoolName | Tensor = "vocab",
+    pool: PoolName | Tensor = "vocab",  # (P,) or (B, P)
     alpha: float = 1.0,
     samples: int | None = None,
     reward: Callable[[Tensor, Tensor], Tensor] | None = None,
@@ -78,6 +104,15 @@ def seq(
         weights: as in `Rewarded`.
         lazy: as in `Objective`.
         common: `entropy`, `specials`, `vocab_size`, `ignore_index`, as in `Objective`.
+
+    Examples:
+        >>> import torch
+        >>> logits, targets = torch.randn(2, 3, 10), torch.randint(10, (2, 3))
+        >>> loss = seq(rate=0.3)(logits, targets)  # lazy, whole vocabulary: label smoothing by 0.3 V / (V - 1)
+        >>> flat = logits.flatten(0, 1), targets.flatten()
+        >>> theirs = torch.nn.functional.cross_entropy(*flat, label_smoothing=0.3 * 10 / 9)
+        >>> torch.allclose(loss.total, theirs)
+        True
     """
     sequence = _sequence(tau, rate, pool, alpha, samples, reward, reward_tau, weights)
     return Objective(sequence, lazy=lazy, **common)
@@ -93,7 +128,7 @@ def tok_seq(
     counts: Tensor | None = None,  # (V,)
     missing: Missing = (),
     rate: float | None = None,
-    pool: PoolName | Tensor = "vocab",
+    pool: PoolName | Tensor = "vocab",  # (P,) or (B, P)
     alpha: float = 1.0,
     samples: int | None = None,
     reward: Callable[[Tensor, Tensor], Tensor] | None = None,
@@ -102,7 +137,16 @@ def tok_seq(
     lazy: bool = True,
     **common: Unpack[Common],
 ) -> Objective:
-    """Tok-Seq: both (Eq. 17). `token_tau`, `token_alpha`, `beta`, `counts`: as in `tok`; the rest as in `seq`."""
+    """Tok-Seq: both (Eq. 17). `token_tau`, `token_alpha`, `beta`, `counts`: as in `tok`; the rest as in `seq`.
+
+    Examples:
+        >>> import torch
+        >>> vectors = torch.tensor([[1.0, 0.0], [1.0, 0.0], [0.0, 1.0], [0.0, 1.0]])
+        >>> pool = torch.tensor([0, 2])  # 0.6 for token 0, 0.4 for token 2; half of it shared with the like
+        >>> objective = tok_seq(vectors, token_tau=0.1, token_alpha=0.5, rate=0.4, pool=pool)
+        >>> objective.propose(torch.tensor([[0]])).target.dense(4)[0, 0].float().round(decimals=3)
+        tensor([[0.4500, 0.1500, 0.3000, 0.1000]])
+    """
     checks.positive("token_tau", token_tau)
     checks.fraction("token_alpha", token_alpha)
     sequence = _sequence(tau, rate, pool, alpha, samples, reward, reward_tau, weights)

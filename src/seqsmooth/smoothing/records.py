@@ -100,6 +100,18 @@ class Candidates:
     """What to decode, and what the decoder should then predict.
 
     `sequences` are whole target sequences, y_1 .. y_T; `inputs` are what a decoder that predicts y_t from y_<t reads.
+
+    Examples:
+        >>> import seqsmooth as ss
+        >>> specials = ss.Specials(pad=0, bos=1, eos=2)
+        >>> objective = ss.seq(rate=0.5, samples=3, alpha=0.6, lazy=False, specials=specials, vocab_size=9)
+        >>> candidates = objective.propose(torch.tensor([[4, 5, 2], [6, 2, 0]]))
+        >>> candidates.inputs.shape  # the ground truth and three samples of each item
+        torch.Size([2, 4, 3])
+        >>> candidates.inputs[:, 0].tolist()  # BOS and the words before
+        [[1, 4, 5], [1, 6, 2]]
+        >>> [round(weight, 4) for weight in candidates.weights[0].tolist()]
+        [0.4, 0.2, 0.2, 0.2]
     """
 
     sequences: Tensor  # (B, K', T) int64; K' = 1 when lazy
@@ -144,16 +156,26 @@ class Candidates:
 
 @dataclass(frozen=True, eq=False)
 class Loss:
-    """The result of an objective."""
+    """The result of an objective.
 
-    total: Tensor
+    Examples:
+        >>> import seqsmooth as ss
+        >>> logits = torch.tensor([[[3.0, 0.0, 0.0, 0.0], [0.0, 9.0, 9.0, 0.0]]])
+        >>> loss = ss.label_smoothing(0.1)(logits, torch.tensor([[0, -100]]))
+        >>> int(loss.tokens), f"{loss.nll:.4f}"  # ln(1 + 3 / e^3) of the one position that counts
+        (1, '0.1392')
+        >>> f"{loss.total - loss.nll:.4f}"  # 3/4 of the share that is spread costs 3 each
+        '0.2250'
+    """
+
+    total: Tensor  # (), or (B, T) where not reduced
     """What to minimise: a scalar, or with `reduction="none"` one number a position of the decoded sequences."""
-    nll: Tensor
+    nll: Tensor  # (), or (B, T) likewise
     """The unsmoothed negative log-likelihood of the ground truth, reduced alike, without gradient."""
-    tokens: Tensor
-    """() number of ground-truth positions in this call."""
-    ess: Tensor
-    """() effective number of samples of an item, (sum w)^2 / sum w^2, on average; infinite where nothing is sampled."""
+    tokens: Tensor  # ()
+    """Number of ground-truth positions in this call."""
+    ess: Tensor  # ()
+    """Effective number of samples of an item, (sum w)^2 / sum w^2, on average; infinite where nothing is sampled."""
 
 
 def measured(truth: Truth, reading: Reading, *rows: Rows) -> Measure:

@@ -65,6 +65,19 @@ class Rewarded(SequenceLaw):
         alpha: share of this law; the rest stays on the ground truth.
         weights: see above.
         against: "references", what the reward compares with, or "target": the ground truth alone.
+
+    Examples:
+        >>> import seqsmooth as ss
+        >>> def sevens(candidates, references):  # (B, L, T), (B, R, S) -> (B, L)
+        ...     return (candidates == 7).sum(-1).float()
+        >>> law = Rewarded(sevens, ss.Hamming(rate=0.5), tau=0.1, samples=20, against="target")
+        >>> objective = ss.Objective(law, lazy=False, specials=ss.Specials(bos=0), vocab_size=9)
+        >>> candidates = objective.propose(torch.tensor([[4, 5, 6]]), generator=torch.Generator().manual_seed(0))
+        >>> best = candidates.weights.argmax()  # 20 samples; what has most sevens weighs most
+        >>> bool((candidates.sequences[0, best] == 7).sum() == (candidates.sequences == 7).sum(-1).max())
+        True
+        >>> bool(1 <= candidates.ess < 20)
+        True
     """
 
     name = "rewarded"

@@ -29,6 +29,13 @@ class Teacher(TokenLaw):
         logprobs: their log-probabilities; minus infinity is padding.
         tail: what becomes of the rest of the mass, see `SoftTarget.from_topk`.
         alpha: the share that follows the teacher.
+
+    Examples:
+        >>> import seqsmooth as ss
+        >>> ids, logprobs = torch.tensor([[[3, 1]]]), torch.tensor([[[0.6, 0.2]]]).log()  # one position, its two best
+        >>> law = Teacher(ids, logprobs, tail="renormalise", alpha=0.5)
+        >>> ss.Objective(token=law).propose(torch.tensor([[2]])).target.dense(4)[0, 0].float()
+        tensor([[0.0000, 0.1250, 0.5000, 0.3750]])
     """
 
     name = "teacher"

@@ -22,6 +22,12 @@ class Uniform(TokenLaw):
 
     Args:
         alpha: the share of each token's mass that is spread.
+
+    Examples:
+        >>> import seqsmooth as ss
+        >>> objective = ss.Objective(token=Uniform(0.2), vocab_size=5, specials=ss.Specials(pad=0))
+        >>> objective.propose(torch.tensor([[2]])).target.dense(5)[0, 0].float()  # 0.2 over four tokens, none for PAD
+        tensor([[0.0000, 0.0500, 0.8500, 0.0500, 0.0500]])
     """
 
     name = "uniform"

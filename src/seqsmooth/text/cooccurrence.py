@@ -17,7 +17,16 @@ _CELLS = 1 << 27  # of the table that is counted in at a time: 1 GiB
 
 @dataclass(frozen=True, eq=False)
 class Cooccurrence:
-    """The nonzero entries X_ij of the co-occurrence matrix (Pennington et al. 2014, section 3), sorted by (i, j)."""
+    """The nonzero entries X_ij of the co-occurrence matrix (Pennington et al. 2014, section 3), sorted by (i, j).
+
+    Examples:
+        >>> from seqsmooth.text import GloVe, WordCounts
+        >>> sentences = [["a", "dog"], ["a", "dog"]]
+        >>> vocabulary = WordCounts.of(sentences).vocabulary(min_count=1)
+        >>> counted = GloVe(window=1, eos=False).count(sentences, vocabulary)
+        >>> counted.dense().sum()  # twice beside each other, in both directions
+        tensor(4., dtype=torch.float64)
+    """
 
     size: int
     rows: Tensor  # (N,) int64

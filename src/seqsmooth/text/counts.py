@@ -52,5 +52,12 @@ def document_frequencies(
         documents: documents of tokenised captions: those of one image, or source sentence, are one document.
         vocabulary: makes ids of the words; all words that it does not hold are one, UNK.
         order: the length of the longest n-grams.
+
+    Examples:
+        >>> captions = [[["a", "dog"], ["one", "dog"]], [["a", "cat"]]]  # of two images
+        >>> vocabulary = WordCounts.of(caption for image in captions for caption in image).vocabulary(min_count=1)
+        >>> frequencies = document_frequencies(captions, vocabulary)
+        >>> frequencies.documents, frequencies.order
+        (2, 4)
     """
     return DocumentFrequencies.build(([vocabulary.encode(text) for text in texts] for texts in documents), order)

@@ -41,6 +41,16 @@ class GloVe:
         combine: whether a word's vector is the sum or the mean of its two vectors, or the first of them alone.
         eos: whether EOS is a word, which ends every sentence, or has no vector.
         seed: the first vectors and the order of the entries follow from it.
+
+    Examples:
+        >>> from seqsmooth.text import WordCounts
+        >>> sentences = [["a", "dog", "runs"], ["a", "cat", "eats"], ["the", "dog", "eats"]] * 9
+        >>> vocabulary = WordCounts.of(sentences).vocabulary(min_count=1)
+        >>> vectors = GloVe(dim=4, seed=1).fit(sentences, vocabulary)
+        >>> vectors.values.shape  # six words and EOS, which ends every sentence
+        torch.Size([7, 4])
+        >>> torch.equal(vectors.values, GloVe(dim=4, seed=1).fit(sentences, vocabulary).values)
+        True
     """
 
     dim: int = 100

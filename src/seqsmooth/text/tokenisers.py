@@ -20,6 +20,17 @@ class Tokeniser(Protocol):
 
     Where it gives pieces of words, the signature ends with the mark that puts them together, as in `|join:@@`: see
     `pieces.MARKS`.
+
+    Examples:
+        >>> class Letters:
+        ...     def __call__(self, text: str) -> list[str]:
+        ...         return list(text)
+        ...
+        ...     def signature(self) -> str:
+        ...         return "letters"
+        >>> split: Tokeniser = Letters()
+        >>> split("dog")
+        ['d', 'o', 'g']
     """
 
     @property
@@ -48,7 +59,18 @@ class WhitespaceTokeniser:
 
 
 class SubwordNmtTokeniser(WhitespaceTokeniser):
-    """Text that subword-nmt or fastBPE has split: at white space, and a piece that ends in @@ is not a whole word."""
+    """Text that subword-nmt or fastBPE has split: at white space, and a piece that ends in @@ is not a whole word.
+
+    Examples:
+        >>> split = SubwordNmtTokeniser()
+        >>> split("ein Haupt@@ bahnhof")
+        ['ein', 'Haupt@@', 'bahnhof']
+        >>> from seqsmooth.text import WordCounts
+        >>> counts = WordCounts.of([split("ein Haupt@@ bahnhof")])
+        >>> words = counts.vocabulary(min_count=1, tokeniser=split.signature)
+        >>> words.join(["ein", "Haupt@@", "bahnhof"])
+        ['ein', 'Hauptbahnhof']
+    """
 
     signature = "subword-nmt|join:@@"
 
@@ -59,6 +81,10 @@ class MosesTokeniser:
     Args:
         language: its rules for abbreviations and apostrophes, as in "en", "fr", "de".
         lower: whether to lower the case, after the split.
+
+    Examples:
+        >>> MosesTokeniser("en", lower=True)("A dog's bone, isn't it?")
+        ['a', 'dog', "'s", 'bone', ',', 'isn', "'t", 'it', '?']
     """
 
     def __init__(self, language: str = "en", *, lower: bool = False) -> None:

@@ -18,7 +18,17 @@ from seqsmooth.text.vocabulary import EOS, SPECIALS, Vocabulary
 
 @dataclass(frozen=True, eq=False)
 class WordVectors:
-    """Words, and a vector for each."""
+    """Words, and a vector for each.
+
+    Examples:
+        >>> vectors = WordVectors(("dog", "cat", "sun"), torch.tensor([[1.0, 0.1], [1.0, 0.2], [0.0, 1.0]]))
+        >>> [word for word, cosine in vectors.nearest("dog", 2)]
+        ['cat', 'sun']
+        >>> from seqsmooth.text import WordCounts
+        >>> values, found = vectors.aligned(WordCounts.of([["dog", "fish"]]).vocabulary(min_count=1))
+        >>> values.shape, int(found.sum())  # neither "fish" nor the special tokens have a vector
+        (torch.Size([6, 2]), 1)
+    """
 
     words: tuple[str, ...]
     values: Tensor  # (N, d)

@@ -17,8 +17,8 @@ from typing import Any
 import pytorch_lightning as pl
 from pytorch_lightning.callbacks import Checkpoint
 
+from seqsmooth.models.weights import save_weights
 from seqsmooth.training.learner import Learner
-from seqsmooth.training.weights import save_weights
 
 
 class Checkpoints(Checkpoint):

@@ -30,6 +30,17 @@ class GraphedStep:
     Attributes:
         graph: the CUDA graph, or None where there is no CUDA.
         batch: what a replay reads. A call copies its batch there, unless it is that one itself.
+
+    Examples:
+        >>> import seqsmooth as ss
+        >>> from seqsmooth.models import ShowTell
+        >>> from seqsmooth.training import adam
+        >>> model = ShowTell(vocab_size=50, feature_size=8, embedding_size=16, units=16)
+        >>> objective = ss.mle(specials=ss.Specials(pad=0, bos=1, eos=2))
+        >>> batch = Batch((torch.randn(2, 8),), torch.tensor([[4, 5, 2], [6, 2, 0]]))
+        >>> step = GraphedStep(TrainingStep(model, objective, adam(model.parameters(), lr=0.01)), batch)
+        >>> int(step(batch).loss.tokens)  # eagerly here; one launch where there is a GPU
+        5
     """
 
     def __init__(self, step: TrainingStep, example: Batch) -> None:

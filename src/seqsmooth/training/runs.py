@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any, Literal
 import torch
 
 from seqsmooth.decoding import Hypothesis, read_hypotheses
+from seqsmooth.models.weights import load_weights
 from seqsmooth.ops import checks
 from seqsmooth.ops.files import text_written_whole
 from seqsmooth.training.config import Config, plain
@@ -20,7 +21,6 @@ from seqsmooth.training.journal import read_log
 from seqsmooth.training.model_sections import without_starts
 from seqsmooth.training.places import find_corpus
 from seqsmooth.training.reader import differences, load_yaml, parse_config, text_of
-from seqsmooth.training.weights import load_weights
 from seqsmooth.version import __version__
 
 if TYPE_CHECKING:

@@ -7,10 +7,10 @@ from dataclasses import fields
 from typing import TYPE_CHECKING, Any
 
 from seqsmooth.models import Captioner, Model
+from seqsmooth.models.weights import load_weights
 from seqsmooth.ops import checks
 from seqsmooth.training.config import Config
 from seqsmooth.training.runs import Run
-from seqsmooth.training.weights import load_weights
 
 if TYPE_CHECKING:
     from seqsmooth.data import Corpus

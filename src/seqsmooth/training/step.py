@@ -18,7 +18,15 @@ from seqsmooth.smoothing import Candidates, Loss, Objective
 
 @dataclass(frozen=True, eq=False)
 class Report:
-    """What a step tells: numbers on the device, to be read now and then, not at every step."""
+    """What a step tells: numbers on the device, to be read now and then, not at every step.
+
+    Examples:
+        >>> from seqsmooth.smoothing import label_smoothing
+        >>> loss = label_smoothing(0.1)(torch.zeros(1, 2, 4), torch.tensor([[3, -100]]))
+        >>> report = Report(loss, norm=torch.tensor(0.5))
+        >>> f"{report.loss.nll:.4f} {report.norm:.1f}"  # reading them waits for the device
+        '1.3863 0.5'
+    """
 
     loss: Loss
     norm: Tensor | None  # () of the gradient before clipping; None without clipping
@@ -39,6 +47,18 @@ class TrainingStep:
         generator: source of the samples; torch's global one by default.
         world: how many processes of `torch.distributed` learn together. The gradient is the sum of theirs, so each
             batch must know the `tokens` of the batches of all of them.
+
+    Examples:
+        >>> import seqsmooth as ss
+        >>> from seqsmooth.models import ShowTell
+        >>> _ = torch.manual_seed(0)
+        >>> model = ShowTell(vocab_size=50, feature_size=8, embedding_size=16, units=16, embedding_dropout=0.0)
+        >>> objective = ss.label_smoothing(0.1, specials=ss.Specials(pad=0, bos=1, eos=2), vocab_size=50)
+        >>> batch = Batch((torch.randn(2, 8),), torch.tensor([[4, 5, 2], [6, 2, 0]]))
+        >>> step = TrainingStep(model, objective, adam(model.parameters(), lr=0.01), clip=5.0)
+        >>> first, *_, last = [float(step(batch).loss.nll) for _ in range(20)]
+        >>> last < first
+        True
     """
 
     def __init__(
@@ -86,7 +106,11 @@ class TrainingStep:
         norm = self._update()
         return Report(_together(losses), norm)
 
-    def loss(self, batch: Batch, num_items: Tensor | None = None) -> Loss:
+    def loss(
+        self,
+        batch: Batch,
+        num_items: Tensor | None = None,  # ()
+    ) -> Loss:
         """The loss of a batch, ready for its backward pass: a mean over its tokens, or over so many items."""
         with torch.autocast(self.device.type, self.autocast, enabled=self.autocast is not None):
             if self.objective.lazy:
@@ -98,7 +122,7 @@ class TrainingStep:
             head = self.model.head
             return self.objective.head(hidden, head.weight, candidates, head.bias, num_items=num_items)
 
-    def whole(self, batches: tuple[Batch, ...]) -> Tensor | None:
+    def whole(self, batches: tuple[Batch, ...]) -> Tensor | None:  # ()
         """What the losses of batches are divided by; None for the tokens of the only one."""
         rule = "batches that know the tokens of all processes"
         checks.must(self.world == 1 or all(batch.tokens is not None for batch in batches), "batches", rule, "not")
@@ -185,6 +209,12 @@ def adam(
 
     Groups of parameters may have an `lr` of their own, which becomes a tensor, too, and is kept as `initial_lr`.
     Where `decoupled`, the decay of the weights is apart from the gradient (AdamW, Loshchilov and Hutter 2019).
+
+    Examples:
+        >>> optimizer = adam(torch.nn.Linear(3, 2).parameters(), lr=5e-4)
+        >>> optimizer.param_groups[0]["lr"]
+        tensor(0.0005)
+        >>> _ = optimizer.param_groups[0]["lr"].fill_(1e-4)  # captured steps see it
     """
     given: list[Any] = list(parameters)
     groups: list[dict[str, Any]] = given if given and isinstance(given[0], dict) else [{"params": given}]

@@ -28,6 +28,11 @@ class EfficientNetLite(ImageEncoder):
         normalised: scale pooled features to length 1, as the authors did.
         side: of the pictures; None for what the network was trained on.
         pretrained: load the weights; else they are random, to be loaded from a checkpoint.
+
+    Examples:
+        >>> encoder = EfficientNetLite(0, "regions", side=64, pretrained=False)  # random weights
+        >>> encoder(torch.zeros(1, 3, 64, 64, dtype=torch.uint8)).shape  # 2 x 2 regions
+        torch.Size([1, 4, 1280])
     """
 
     kind = "efficientnet_lite"

@@ -29,6 +29,15 @@ class ImageEncoder(Plain):
     Attributes:
         side: of the square pictures it reads.
         feature_shape: what it makes of one picture: (F,) pooled, (R, D) regions.
+
+    Examples:
+        >>> from seqsmooth.models import EfficientNetLite
+        >>> encoder: ImageEncoder = EfficientNetLite(0, side=64, pretrained=False).train()
+        >>> any(value.requires_grad for value in encoder.parameters()), encoder.network.training
+        (False, False)
+        >>> encoder.tune(2)
+        >>> any(value.requires_grad for value in encoder.parameters()), encoder.network.training
+        (True, False)
     """
 
     side: int
@@ -123,6 +132,10 @@ class CachedFeatures(ImageEncoder):
 
     Args:
         shape: of those of one picture: (F,) pooled, (R, D) regions.
+
+    Examples:
+        >>> CachedFeatures((16,))(torch.zeros(2, 16)).shape
+        torch.Size([2, 16])
     """
 
     kind = "cached"

@@ -74,6 +74,7 @@ def rows(
     K: tl.constexpr, LISTS: tl.constexpr, LENGTH: tl.constexpr, DISTINCT: tl.constexpr, SLOTS: tl.constexpr,
     J0: tl.constexpr, S0: tl.constexpr, J1: tl.constexpr, S1: tl.constexpr,
     J2: tl.constexpr, S2: tl.constexpr, J3: tl.constexpr, S3: tl.constexpr, EXCLUDED: tl.constexpr,
+    SINGLE: tl.constexpr,  # the first table has one row only
     BIAS: tl.constexpr, LABELS: tl.constexpr, ENTROPY: tl.constexpr, GRADIENT: tl.constexpr,
     COUNTED: tl.constexpr, FOLD: tl.constexpr, AGAIN: tl.constexpr,
     EXACT: tl.constexpr, PADDED: tl.constexpr, BLOCK: tl.constexpr,
@@ -100,26 +101,26 @@ def rows(
     c = tl.sum(weight, 0)
     level = 0.0
     if J0 > 0:
-        mass, used = mass_of(share_0, index_0, share_0, row, J0, S0, True)
+        mass, used = mass_of(share_0, index_0, share_0, row, J0, S0, True, False)
         mass = tl.where(uniform_size > 0, mass, 0.0)
         level = mass / tl.maximum(uniform_size, 1)
         c += mass
         parts += used
     if J1 > 0:
-        mass, used = mass_of(masses_1, index_1, share_1, row, J1, S1, False)
+        mass, used = mass_of(masses_1, index_1, share_1, row, J1, S1, False, SINGLE)
         if J1 > 1:
             merged_1, numbers_1 = merged_1 + row * J1, numbers_1 + row * J1
             distinct_1 = merge(merged_1, numbers_1, index_1, share_1, row, J1, S1)
         c += mass
         parts += used
     if J2 > 0:
-        mass, used = mass_of(masses_2, index_2, share_2, row, J2, S2, False)
+        mass, used = mass_of(masses_2, index_2, share_2, row, J2, S2, False, False)
         merged_2, numbers_2 = merged_2 + row * J2, numbers_2 + row * J2
         distinct_2 = merge(merged_2, numbers_2, index_2, share_2, row, J2, S2)
         c += mass
         parts += used
     if J3 > 0:
-        mass, used = mass_of(share_3, index_3, share_3, row, J3, S3, True)
+        mass, used = mass_of(share_3, index_3, share_3, row, J3, S3, True, False)
         c += mass
         parts += used
 
@@ -204,7 +205,7 @@ def rows(
             number_1 = tl.load(index_1 + row)
             share = scale * tl.load(share_1 + row).to(tl.float32)
             share = tl.where(number_1 >= 0, share, 0.0)
-            row_1 = table_1 + tl.maximum(number_1, 0) * stride_1
+            row_1 = table_1 if SINGLE else table_1 + tl.maximum(number_1, 0) * stride_1
             ahead = tl.load(row_1 + at, mask=at < limit_1, other=0.0)
         elif J1 > 1:
             first_1 = first_rows(table_1, stride_1, merged_1, numbers_1, distinct_1)

@@ -142,6 +142,7 @@ def run(
     )  # fmt: skip
     constants = same | {
         "LISTS": lists, "LENGTH": length, "DISTINCT": _distinct(target, parts), "SLOTS": width,
+        "SINGLE": bool(parts.dense) and parts.dense[0].table.size == 1,
         "J0": j0, "S0": s0, "J1": j1, "S1": s1, "J2": j2, "S2": s2, "J3": j3, "S3": s3,
         "LABELS": labels is not None, "GRADIENT": by_rows, "PADDED": limit > vocab_size,
         "AGAIN": upstream is not None and law is None, "BLOCK": block,

@@ -72,13 +72,18 @@ def joined(ids, id_row, id_slot, token, weight, filled, row, ignore_index, K: tl
 
 
 @triton.jit
-def mass_of(masses, index, share, row, J: tl.constexpr, SIZE: tl.constexpr, UNIT: tl.constexpr):
-    """The mass that a row takes from a table (UNIT: whose rows all sum to 1), and from how many of its rows."""
+def mass_of(masses, index, share, row, J: tl.constexpr, SIZE: tl.constexpr, UNIT: tl.constexpr, SINGLE: tl.constexpr):
+    """The mass that a row takes from a table (UNIT: whose rows all sum to 1), and from how many of its rows.
+
+    The mass of a SINGLE row, the only one of its table, is loaded without waiting for the index.
+    """
     at = tl.arange(0, SIZE)
     number = tl.load(index + row * J + at, mask=at < J, other=-1)
     used = number >= 0
     weight = tl.load(share + row * J + at, mask=used, other=0.0).to(tl.float32)
-    if not UNIT:
+    if SINGLE:
+        weight *= tl.load(masses).to(tl.float32)
+    elif not UNIT:
         weight *= tl.load(masses + number, mask=used, other=0.0).to(tl.float32)
     return tl.sum(weight, 0), tl.sum(used.to(tl.int32), 0)
 

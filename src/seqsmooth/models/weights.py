@@ -47,7 +47,7 @@ def load_weights(path: Path, model: nn.Module, **facts: object) -> None:
             held = {name: file.get_tensor(name) for name in file.keys()}  # noqa: SIM118
     except (SafetensorError, OSError, ValueError) as error:
         raise ValueError(f"`{path}` must be a safetensors file, but is damaged or something else instead.") from error
-    checks.must(told.get("kind") == KIND, "weights", "a file of a run of `seqsmooth train`", str(path))
+    checks.must(told.get("kind") == KIND, "weights", "a file that seqsmooth wrote", str(path))
     for name, wanted in facts.items():
         said = told.get(name)
         checks.must(said == wanted, f"weights.{name}", f"{wanted}, as here", f"{said} in {path}")

@@ -1,0 +1,74 @@
+"""A model as a folder: config.json, model.safetensors and, where it has one, vocabulary.json. No trainer is needed."""
+
+from __future__ import annotations
+
+import json
+import os
+from pathlib import Path
+from typing import Any
+
+import torch
+
+from seqsmooth.models.model import Model
+from seqsmooth.models.registry import build
+from seqsmooth.models.weights import load_weights, save_weights
+from seqsmooth.ops import checks
+from seqsmooth.ops.files import folder_written_whole, text_written_whole
+from seqsmooth.text import Vocabulary
+from seqsmooth.version import __version__
+
+KIND = "seqsmooth model 1"
+
+
+def save(model: Model[Any, Any], folder: str | os.PathLike[str], vocabulary: Vocabulary | None = None) -> None:
+    """Write a model, to be sent to others: numbers and plain values, nothing that could run.
+
+    Args:
+        model: any of this library: a captioner, a translator.
+        folder: one that is not there yet; it is, once it is complete.
+        vocabulary: the words of its ids.
+
+    Examples:
+        >>> import tempfile
+        >>> from seqsmooth.models import ShowTell
+        >>> place = Path(tempfile.mkdtemp()) / "captioner"
+        >>> save(ShowTell(vocab_size=50, feature_size=8, units=16), place)
+        >>> load(place).config()["units"]
+        16
+    """
+    checks.must(isinstance(model, Model), "model", "a seqsmooth.models.Model", checks.described(model))
+    size = model.head.weight.shape[0]
+    if vocabulary is not None:
+        checks.must(len(vocabulary) == size, "vocabulary", f"of the model's {size} words", f"of {len(vocabulary)}")
+    words = None if vocabulary is None else vocabulary.checksum
+    held = {"kind": KIND, "version": __version__, "vocabulary": words, "model": _without_starts(model.config())}
+    with folder_written_whole(folder) as made:
+        save_weights(made / "model.safetensors", model, vocabulary=words)
+        if vocabulary is not None:
+            vocabulary.save(made / "vocabulary.json")
+        with text_written_whole(made / "config.json") as file:
+            file.write(json.dumps(held, indent=2) + "\n")
+
+
+def load(folder: str | os.PathLike[str], device: str | torch.device = "cpu") -> Model[Any, Any]:
+    """The model that `save` wrote, ready to write; `Vocabulary.load(folder / "vocabulary.json")` has its words."""
+    folder = Path(folder)
+    rule = "a folder that `seqsmooth.models.save` wrote"
+    checks.must((folder / "config.json").is_file(), "folder", rule, str(folder))
+    try:
+        held = json.loads((folder / "config.json").read_text(encoding="utf-8"))
+        if held["kind"] != KIND:
+            raise ValueError(f"it is of the kind {held['kind']!r}")
+        config, words = dict(held["model"]), held["vocabulary"]
+    except (ValueError, KeyError, TypeError) as error:
+        raise ValueError(f"`folder` must be {rule}, but the config.json of {folder} is something else.") from error
+    with torch.random.fork_rng(devices=[]):  # its first weights are not kept, and should not be noticed
+        model = build(**config)
+    load_weights(folder / "model.safetensors", model, vocabulary=words)
+    return model.to(device).eval()
+
+
+def _without_starts(config: dict[str, Any]) -> dict[str, Any]:
+    """The config without weights to begin with, since others will be loaded."""
+    parts = {name: _without_starts(value) for name, value in config.items() if isinstance(value, dict)}
+    return {**config, **parts, **({"pretrained": False} if "pretrained" in config else {})}

@@ -1,0 +1,153 @@
+"""From the folder of a run to its record."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from pathlib import Path, PurePosixPath
+from typing import Any
+
+import numpy as np
+
+from seqsmooth.decoding import Hypothesis, read_hypotheses
+from seqsmooth.metrics.report import Report
+from seqsmooth.metrics.scores import Scores
+from seqsmooth.ops import checks
+from seqsmooth.reports.behaviour import remembered
+from seqsmooth.reports.record import FACTS, SEED, Record, Tally, Written
+from seqsmooth.text import Vocabulary
+from seqsmooth.training.config import plain
+from seqsmooth.training.places import find_config
+from seqsmooth.training.reader import differences, read_config
+from seqsmooth.training.runs import FREE, Run
+
+EXAMPLES = 20
+_NAMES = ("name", "row", "table", "seed")
+
+
+def record_run(folder: Path, split: str) -> Record:
+    """Make the record of a run that was trained, decoded and scored; its weights are not asked for."""
+    run = _finished(folder)
+    way_out = f"decoded and scored (`seqsmooth decode {folder} --split {split} --observe`)"
+    there = run.decoded(split).is_file() and run.scores(split).is_file()
+    checks.must(there, str(folder), way_out, f"one without scores of {split}")
+    made = _record([run], run.decoded(split), run.scores(split))
+    return replace(made, curve=_curve(run), behaviour=remembered(run, split))
+
+
+def record_hypotheses(folders: Sequence[Path], hypotheses: Path) -> Record:
+    """Make the record of what `seqsmooth decode RUN... --out FILE` wrote: an ensemble, or one run in another way."""
+    runs = [_finished(folder) for folder in folders]
+    scores = hypotheses.with_suffix(".scores.json")
+    there = hypotheses.is_file() and scores.is_file()
+    checks.must(there, "hypotheses", "a file of `seqsmooth decode RUN... --out FILE`", str(hypotheses))
+    made = _record(runs, hypotheses, scores)
+    *trained, decode = made.commands
+    return replace(made, variant=hypotheses.stem, commands=(*trained, f"{decode} --out {hypotheses.name}"))
+
+
+def _finished(folder: Path) -> Run:
+    run = Run.open(folder)
+    rule = "trained to its end (the same `seqsmooth train` goes on with it)"
+    checks.must(run.finished, str(folder), rule, "unfinished")
+    return run
+
+
+def _record(runs: Sequence[Run], decoded: Path, scored: Path) -> Record:
+    hypotheses = read_hypotheses(decoded)
+    ids = [str(name) for name, _ in hypotheses]
+    report = Report.load(scored)
+    for scores in report.scores.values():
+        checks.must(list(scores) == ids, str(scored), "of the hypotheses beside it", "of other items")
+    try:
+        settings = json.loads(decoded.with_suffix(".settings.json").read_text(encoding="utf-8"))
+    except (OSError, ValueError) as error:
+        raise checks.wrong(str(decoded), "with its settings beside it", "without") from error
+    facts, split = _facts(runs[0]), str(settings["split"])
+    names = [f"runs/{run.name}/{run.manifest['seed']}" for run in runs]
+    return Record(
+        facts=facts,
+        data=str(runs[0].manifest["data"]["fingerprint"]),
+        split=split,
+        items=hashlib.sha256("\n".join(ids).encode()).hexdigest()[:16],
+        decoding={name: value for name, value in settings.items() if name not in ("weights", "corpus", "split")},
+        variant="",
+        members=tuple(int(run.manifest["seed"]) for run in runs),
+        commands=(*(_training(_facts(run)) for run in runs), _decoding(names, facts["config"]["decoding"], settings)),
+        curve={},
+        scores={name: _tally(name, scores) for name, scores in report.scores.items()},
+        behaviour=None,
+        examples=_examples(runs[0], hypotheses),
+    )
+
+
+def _facts(run: Run) -> dict[str, Any]:
+    return {name: _without_places(run.manifest.get(name)) for name in FACTS}
+
+
+def _examples(run: Run, hypotheses: Sequence[tuple[int | str, Sequence[Hypothesis]]]) -> tuple[Written, ...]:
+    vocabulary = Vocabulary.load(run.folder / "vocabulary.json")
+    number = len(hypotheses)
+    chosen = np.random.default_rng(SEED).choice(number, min(EXAMPLES, number), replace=False)
+    found = []
+    for name, several in (hypotheses[place] for place in sorted(chosen.tolist())):
+        words = vocabulary.sentence(several[0].tokens) if several else []
+        found.append(Written(str(name), " ".join(words)))
+    return tuple(found)
+
+
+def _tally(name: str, scores: Scores) -> Tally:
+    return Tally(name, scores.scale * scores.value, scores.signature, scores.statistics)
+
+
+def _curve(run: Run) -> dict[str, list[float | None]]:
+    rows = [row for row in run.log if row["split"] == "val"]
+    names = [name for name in (rows[0] if rows else {}) if name != "split"]
+    found: dict[str, list[float | None]] = {name: [row.get(name) for row in rows] for name in names}
+    return {name: values for name, values in found.items() if any(value is not None for value in values)}
+
+
+def _decoding(names: Sequence[str], config: Mapping[str, Any], settings: Mapping[str, Any]) -> str:
+    """As the config says, or otherwise."""
+    words = [f"--{key} {settings[key]}" for key in ("beam", "length") if settings[key] != config[key]]
+    words += [f"--mean {settings['mean']}"] if "mean" in settings else []
+    return " ".join(["seqsmooth decode", *names, f"--split {settings['split']}", *words])
+
+
+def _training(facts: Mapping[str, Any]) -> str:
+    """From the config that comes with the package to this run: its name, and whatever was set otherwise."""
+    name, seed = str(facts["name"]), facts["seed"]
+    for base in (PurePosixPath(name), *PurePosixPath(name).parents):  # a point of a grid has its values behind the name
+        try:
+            path = PurePosixPath("configs", base).with_suffix(".yaml")
+            shipped = _without_places(json.loads(json.dumps(plain(read_config(find_config(path))))))
+        except ValueError:
+            continue
+        changed = [key for key in differences(shipped, facts["config"]) if key not in (*FREE, *_NAMES)]
+        words = [f"--{key} {_word(_at(facts['config'], key))}" for key in changed]
+        words += [] if shipped["name"] == name else [f"--run runs/{name}/{seed}"]
+        return " ".join(["seqsmooth train", str(path), *words, f"--seed {seed}"])
+    return f"seqsmooth train {name}.yaml --seed {seed}"  # a config of one's own
+
+
+def _at(config: Mapping[str, Any], key: str) -> Any:
+    held: Any = config
+    for part in key.split("."):
+        held = held.get(part) if isinstance(held, Mapping) else None
+    return held
+
+
+def _word(value: Any) -> str:
+    told = json.dumps(value)
+    return told if isinstance(value, (int, float)) else f"'{told}'"
+
+
+def _without_places(value: Any) -> Any:
+    """The same, without the folders of the machine it was made on: of an absolute path the last part stays."""
+    if isinstance(value, Mapping):
+        return {key: _without_places(part) for key, part in value.items()}
+    if isinstance(value, (list, tuple)):
+        return [_without_places(part) for part in value]
+    return PurePosixPath(value).name if isinstance(value, str) and value.startswith(("/", "~")) else value

@@ -1,0 +1,263 @@
+from __future__ import annotations
+
+import json
+import re
+from dataclasses import replace
+from pathlib import Path
+from statistics import mean, stdev
+from typing import Any
+
+import numpy as np
+import pytest
+
+from oracles.made_records import ITEMS, record
+from seqsmooth.cli.main import main
+from seqsmooth.reports import results_page
+from seqsmooth.reports.chapters import CHAPTERS
+from seqsmooth.reports.paper import paper_tables
+from seqsmooth.reports.record import Record
+from seqsmooth.reports.results import Results, read_results
+from seqsmooth.reports.results_page import busy, make_page, text
+
+ROOT = Path(__file__).resolve().parents[2]
+SOURCE = np.random.default_rng(0)
+SHARED = SOURCE.normal(90, 20, ITEMS)
+
+
+def scored(above: float, seed: int) -> np.ndarray:
+    return SHARED + above + np.random.default_rng([int(10 * above) % 1000, seed]).normal(0, 2, ITEMS)
+
+
+def several(row: str, above: float, seeds: int = 5, **changes: Any) -> list[Record]:
+    return [record(row, seed, scored(above, seed), **changes) for seed in range(seeds)]
+
+
+@pytest.fixture
+def results() -> Results:
+    made = several("MLE", 0.0) + several("Tok-Seq, CIDEr, V_refs", 3.0) + several("Label smoothing", 0.1, seeds=1)
+    return Results(tuple(made))
+
+
+def row(page: str, label: str, nth: int = 0) -> list[str]:
+    found = [line for line in page.replace("\u00a0", " ").splitlines() if line.startswith(f"| {label} |")]
+    return [cell.strip() for cell in found[nth].strip("|").split(" | ")]
+
+
+def test_a_row_has_the_papers_number_and_ours(results: Results) -> None:
+    told = text(make_page(results))
+    assert row(told, "loss") == [
+        *("loss", "paper (- MLE)", "ours (seeds)", "ours - MLE [95 %: items]", "[items and trainings]"),
+    ]
+    values = [scored(0.0, seed).mean() for seed in range(5)]
+    assert row(told, "MLE") == ["MLE", "88.30", f"{mean(values):.2f} ± {stdev(values):.2f} (5)", "", ""]
+    _, paper, _, difference, wider = row(told, "Tok-Seq, CIDEr, V_refs")
+    assert paper == "93.16 (+4.86)", "less 88.30"
+    apart = mean(scored(3.0, seed).mean() for seed in range(5)) - mean(values)
+    interval = r"\[[+-]\d+\.\d\d, [+-]\d+\.\d\d\]"
+    assert re.fullmatch(re.escape(f"**{apart:+.2f}** ") + interval, difference)
+    assert re.fullmatch(interval, wider)
+    alone = row(told, "Label smoothing")
+    assert (alone[1], alone[2], alone[4]) == ("", f"{scored(0.1, 0).mean():.2f} (1)", "")
+
+
+def test_further_metrics_and_the_time_have_a_table(results: Results) -> None:
+    told = text(make_page(results)).split("### Other metrics")[1]
+    best = dict(zip(row(told, "loss"), row(told, "Tok-Seq, CIDEr, V_refs"), strict=True))
+    assert best["BLEU-4, paper (- MLE)"] == "30.31 (+1.97)"
+    assert best["BLEU-4, ours (seeds)"] == "32.00 ± 1.58 (5)", "30 to 34"
+    assert best["ROUGE-L"] == "50.00 ± 0.00"
+    assert best["seconds a run"] == "120"
+
+
+def test_the_papers_rows_come_in_its_order_and_none_is_missing(results: Results) -> None:
+    told = text(make_page(results)).split("### ")[0]
+    plain = told.replace("\u00a0", " ")
+    labels = [line.split("|")[1].strip() for line in plain.splitlines() if line.startswith("| ")][1:]
+    papers = [one.label for name in CHAPTERS[0].papers for one in paper_tables()[name]]
+    assert labels == [*dict.fromkeys(papers), "Label smoothing"]
+    assert len(paper_tables()["captioning without attention"]) == 22
+    assert row(told, "Seq, lazy, CIDEr, V_batch")[1:] == ["90.81 (+2.51)", "not run", "", ""]
+    assert plain.count("| not run |") == len(labels) - 3
+
+
+def test_intervals_are_those_of_a_loop() -> None:
+    mle, tok = several("MLE", 0.0, seeds=3), several("Tok, GloVe", 1.0, seeds=3)
+    (group,) = Results((*mle, *tok)).groups
+    (made,) = group.differences("cider").values()
+    drawn = np.random.default_rng(0).integers(ITEMS, size=(1000, ITEMS))
+    ours, theirs = (np.stack([scored(above, seed)[drawn].mean(1) for seed in range(3)]) for above in (1.0, 0.0))
+    apart = ours.mean(0) - theirs.mean(0)
+    assert made.items == pytest.approx(tuple(np.quantile(apart, [0.025, 0.975])))
+    spreads = [np.var([scored(above, seed).mean() for seed in range(3)], ddof=1) / 3 for above in (1.0, 0.0)]
+    twice = sum(np.mean([np.var(d[:, b], ddof=1) for b in range(1000)]) / 3 for d in _around(ours, theirs))
+    assert made.trainings is not None
+    variance = max(sum(spreads) + apart.var(ddof=1) - twice, apart.var(ddof=1), *spreads)
+    freedom = variance**2 / sum(spread**2 / 2 for spread in spreads)
+    from scipy.stats import t
+
+    assert made.trainings[1] - made.value == pytest.approx(t.ppf(0.975, freedom) * variance**0.5, rel=1e-5)
+
+
+def _around(*several: np.ndarray) -> list[np.ndarray]:
+    return [one - one.mean(1, keepdims=True) for one in several]
+
+
+def test_what_items_alone_say_is_not_bold() -> None:
+    made = several("MLE", 0.0) + several("Tok, GloVe", 9.0, seeds=1) + several("Seq, Hamming, V", 9.0, seeds=3)
+    told = text(make_page(Results(tuple(made))))
+    assert re.match(r"\*\+\d+\.\d\d\* \[", row(told, "Tok, GloVe")[3])
+    assert re.match(r"\*\*\+\d+\.\d\d\*\* \[", row(told, "Seq, Hamming, V")[3])
+
+
+def test_seeds_of_one_loss_are_the_yardstick(results: Results) -> None:
+    around = [[scored(above, seed).mean() for seed in range(5)] for above in (0.0, 3.0)]
+    pooled = np.sqrt(np.mean([np.var(values, ddof=1) for values in around]))  # of as many seeds each
+    assert f"a standard deviation of {pooled:.2f} CIDEr (pooled over the 2 losses" in text(make_page(results))
+
+
+def test_losses_are_compared_with_label_smoothing_too(results: Results) -> None:
+    told = text(make_page(results)).split("### Other differences")[1]
+    found = row(told, "Tok-Seq, CIDEr, V_refs")
+    apart = mean(scored(3.0, seed).mean() for seed in range(5)) - scored(0.1, 0).mean()
+    assert found[1] == "Label smoothing"
+    assert found[2].split()[0].strip("*") == f"{apart:+.2f}"
+    assert found[3] == "", "label smoothing has one seed"
+
+
+def test_behaviour_examples_commands_and_time_are_there(results: Results) -> None:
+    page = make_page(results)
+    told = text(page)
+    # Five seeds of two losses and one of the third, 120 seconds each, begun one second after the other.
+    assert "11 runs, 22.0 min of run time in 2.1 min on A GPU" in told
+    behaves = row(told.split("### How the models behave")[1], "MLE")
+    assert behaves[1:4] == ["2.500 ± 0.000", "10.0 ± 0.0", "25.0 ± 0.0"]
+    assert behaves[6:8] == ["3.000 ± 0.000", "+0.500 ± 0.000"]
+    assert row(told, "7") == ["7", *(f"{label} writes \\| 7" for label in _shown(told))]
+    assert _shown(told) == ["MLE", "Tok-Seq, CIDEr, V_refs", "Label smoothing"]
+    assert "- MLE: `seqsmooth train configs/made/mle.yaml --seed 0 && seqsmooth decode runs/made/mle/0`" in told
+    names = {name.removeprefix("captioning-without-attention-").removesuffix(".svg") for name in page.charts}
+    assert names == {"differences", "score", "validation-nll", "lengths", "recall", "calibration", "corrupted"}
+    for name in page.charts:
+        assert f"(results/{name})" in told
+
+
+def _shown(told: str) -> list[str]:
+    return row(told, "item")[1:]
+
+
+def test_less_data_beams_grids_and_other_splits_have_their_tables() -> None:
+    made = several("MLE", 0.0) + several("Tok, GloVe", 1.0)
+    for share, above in ((0.1, -20.0), (0.3, -10.0)):
+        for label, more in (("MLE", 0.0), ("Tok, GloVe", 2.0)):
+            name = f"made/{label.lower().replace(', ', '_')}/fraction={share}"
+            made += several(f"{label} (fraction {share})", above + more, 3, name=name, fraction=share, table="curves")
+    made += [record("MLE", 0, scored(0.5, 0), variant="five", members=(0, 1, 2), decoding={"beam": 5}, seconds=9e9)]
+    made += [record("MLE", 0, scored(-30, 0), split="news", items="others")]
+    grid = {
+        "kind": "seqsmooth choice 1",
+        "metric": "cider",
+        "points": [
+            {"config": "tok", "values": {"objective.token.tau": 0.1}, "score": 91.0, "best": True},
+            {"config": "tok", "values": {"objective.token.tau": 0.2}, "score": None, "best": False},
+        ],
+    }
+    results = Results(tuple(made), {"grids/tok": grid}, "## What we found\n\nIt depends.")
+    page = make_page(results)
+    told = text(page)
+    less = told.split("## Less training data")[1]
+    cells = row(less, "Tok, GloVe")
+    assert row(less, "loss")[1:] == ["10%", "30%", "100%"]
+    gain = mean(scored(-18.0, s).mean() for s in range(3)) - mean(scored(-20.0, s).mean() for s in range(3))
+    assert f"{gain:+.2f}" in cells[1]
+    assert cells[3].startswith(f"{mean(scored(1.0, seed).mean() for seed in range(5)):.2f} ± ")
+    assert "fractions.svg" in page.charts
+    assert f"| 3 | 5 | 30.00 | 50.00 | {scored(0.5, 0).mean():.2f} |" in told  # models, beam, BLEU-4, ROUGE-L, CIDEr
+    assert "| tok | 0.1 | **91.00** |" in told
+    assert "| tok | 0.2 | unfinished |" in told
+    assert "## Captioning without attention (news)" in told
+    assert told.index("## What we found") < told.index("## How to read the tables")
+    assert "(fraction" not in told.split("## Less")[0], "runs on less data are no rows of the table"
+    assert "22 runs, 44.0 min of run time" in told, "what is decoded again is not trained again"
+
+
+def test_the_device_is_busy_while_a_run_goes_on() -> None:
+    def run(start: int, seconds: float) -> Record:
+        made = record("MLE", 0, scored(0.0, 0), seconds=seconds)
+        return replace(made, facts={**made.facts, "started": f"2026-01-01T00:{start // 60:02d}:{start % 60:02d}+00:00"})
+
+    # From 0 to 100, from 50 to 80, from 90 to 110, and from 200 to 230.
+    assert busy([run(200, 30), run(0, 100), run(90, 20), run(50, 30)]) == 110 + 30
+
+
+def test_records_that_do_not_compare_are_refused() -> None:
+    other = record("Tok, GloVe", 0, scored(1.0, 0), items="others")
+    with pytest.raises(ValueError, match="`records` must be of one signature of cider and of the same items"):
+        make_page(Results((*several("MLE", 0.0), other)))
+    with pytest.raises(ValueError, match="of different seeds in a row"):
+        make_page(Results((*several("MLE", 0.0), record("MLE", 2, scored(0.0, 2)))))
+
+
+def test_the_verb_writes_the_same_page_from_files(
+    results: Results, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    for one in results.records:
+        path = tmp_path / "kept" / one.file
+        path.parent.mkdir(parents=True, exist_ok=True)
+        one.save(path)
+    (tmp_path / "kept" / "discussion.md").write_text("## In short\n")
+    words = ["results", "kept", "--out", "page.md"]
+    assert main(words) == 0
+    told = (tmp_path / "page.md").read_text(encoding="utf-8")
+    assert "wrote page.md and 7 charts" in capsys.readouterr().err
+    assert "## In short" in told
+    alone = text(make_page(results, "page")).replace("## How to", "## In short\n\n## How to")
+    assert _rounded(told) == _rounded(alone), "single precision is enough"
+    assert {path.name for path in (tmp_path / "page").iterdir()} == make_page(results).charts.keys()
+    assert main(words) == 0, "again, over what is there"
+    assert (tmp_path / "page.md").read_text(encoding="utf-8") == told
+
+
+def _rounded(told: str) -> str:
+    """Where the last digit of two is 1 apart."""
+    return re.sub(r"(\.\d)\d", r"\1", told)
+
+
+@pytest.mark.parametrize(
+    ("words", "sentence"),
+    [
+        (["nowhere", "--out", "page.md"], "`results` must be a folder of records"),
+        ([".", "--out", "page.html"], "`out` must be a file of Markdown (.md), but is page.html instead."),
+        ([".", "--out", "none/page.md"], "`out` must be in a folder that is there"),
+    ],
+    ids=["folder", "suffix", "out"],
+)
+def test_bad_words_are_one_sentence(
+    words: list[str],
+    sentence: str,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    assert main(["results", *words]) == 2
+    assert sentence in capsys.readouterr().err
+
+
+@pytest.mark.parametrize("held", ["{", "[]", json.dumps({"kind": "else"})], ids=["damaged", "list", "kind"])
+def test_other_files_are_refused(held: str, tmp_path: Path) -> None:
+    (tmp_path / "x.json").write_text(held)
+    with pytest.raises(ValueError, match=r"x\.json"):
+        read_results(tmp_path)
+
+
+def test_the_page_of_the_documentation_holds_the_committed_records() -> None:
+    page = make_page(read_results(ROOT / "results"))
+    assert (ROOT / "docs" / "results.md").read_text(encoding="utf-8") == text(page), "run `make results`"
+    folder = ROOT / "docs" / "results"
+    drawn = {path.name: path.read_text(encoding="utf-8") for path in sorted(folder.glob("*.svg"))}
+    assert drawn == page.charts, "run `make results`"
+
+
+def test_without_records_the_page_says_so() -> None:
+    assert results_page.NOTHING in text(make_page(Results(())))
