@@ -13,6 +13,7 @@ import argparse
 import json
 import re
 from collections.abc import Mapping, Sequence
+from itertools import groupby
 from pathlib import Path
 from typing import Any
 
@@ -58,9 +59,7 @@ def compare_weights(
             "part": part,
             "tensors": len(names),
             "changed": sum(not torch.equal(_bits(before[name]), _bits(after[name])) for name in names),
-            "relative": (
-                _norm([after[name] - before[name] for name in names]) / _norm([before[name] for name in names])
-            ),
+            "relative": round(_relative([before[name] for name in names], [after[name] for name in names]), 6),
         }
         for part, names in parts.items()
     ]
@@ -104,6 +103,7 @@ def describe(run: Run, first: Run | None) -> dict[str, Any]:
     loss, nll = training_loss(run, "best" if first is None else "last")
     told = {
         "row": run.manifest["row"],
+        "seed": run.config.seed,
         "seconds": round(run.manifest["seconds"]),
         "steps": run.manifest["steps"],
         "loss": round(loss, 4),
@@ -120,26 +120,37 @@ def describe(run: Run, first: Run | None) -> dict[str, Any]:
 
 def table_of_losses(runs: Mapping[str, Mapping[str, Any]]) -> str:
     """In Markdown: a line a run."""
-    columns = ("steps", "seconds", "loss, first epoch", "last epoch", "NLL, last epoch", "loss, no dropout", "NLL")
-    lines = [" | ".join(["| run", *columns]) + " |", "|---|" + "---:|" * len(columns)]
+    columns = (
+        "seed",
+        "steps",
+        "seconds",
+        "loss, first epoch",
+        "last epoch",
+        "NLL, last epoch",
+        "loss, no dropout",
+        "NLL",
+    )
+    lines = []
     for told in runs.values():
         (first, _), (last, nll) = told["epochs"][0], told["epochs"][-1]
-        cells = (first, last, nll, told["loss"], told["nll"])
-        lines.append(
-            " | ".join([f"| {told['row']}", str(told["steps"]), str(told["seconds"]), *(f"{x:.3f}" for x in cells)])
-            + " |"
-        )
-    return "\n".join(lines)
+        losses = (first, last, nll, told["loss"], told["nll"])
+        cells = (told["row"], told["seed"], told["steps"], told["seconds"], *(f"{value:.3f}" for value in losses))
+        lines.append(_line(cells))
+    return "\n".join([_line(("run", *columns)), "|---|" + "---:|" * len(columns), *lines])
 
 
 def table_of_weights(runs: Mapping[str, Mapping[str, Any]]) -> str:
-    """In Markdown: a line a part of the model, two columns a run of stage two."""
+    """In Markdown: a line a run of stage two, a column a part; of convolutions one for neighbours that fared alike."""
     two = [told for told in runs.values() if "moved" in told]
-    lines = ["| part | tensors | " + " | ".join(told["row"] for told in two) + " |", "|---|" + "---:|" * (1 + len(two))]
-    for rows in zip(*(told["moved"] for told in two), strict=True):
-        changed = [f"{row['changed']} ({100 * row['relative']:.1f} %)" if row["changed"] else "0" for row in rows]
-        lines.append(f"| {rows[0]['part']} | {rows[0]['tensors']} | {' | '.join(changed)} |")
-    return "\n".join(lines)
+    parts = zip(*(told["moved"] for told in two), strict=True)
+    alike = [list(several) for _, several in groupby(parts, _fared)]
+    names = []
+    for several in alike:
+        first, last = several[0][0]["part"], several[-1][0]["part"]
+        names.append(first if first == last else f"{first} to {last.partition(', ')[2]}")
+    cells = [list(map(_changed, zip(*several, strict=True))) for several in alike]
+    lines = [_line((told["row"], told["seed"], *row)) for told, row in zip(two, zip(*cells, strict=True), strict=True)]
+    return "\n".join([_line(("run", "seed", *names)), "|---|---:|" + "---|" * len(names), *lines])
 
 
 def main(words: Sequence[str] | None = None) -> None:
@@ -153,11 +164,31 @@ def main(words: Sequence[str] | None = None) -> None:
     for run in runs.values():
         begun = run.config.trainer.start_from
         first = None if begun is None else runs[Path(begun.replace("{seed}", str(run.config.seed))).resolve()]
-        told[run.name] = describe(run, first)
+        told[f"{run.name}/{run.config.seed}"] = describe(run, first)
     print(table_of_losses(told), table_of_weights(told), sep="\n\n")
     if given.json is not None:
         with text_written_whole(given.json) as file:
             file.write(json.dumps({"kind": KIND, "runs": told}, indent=1) + "\n")
+
+
+def _line(cells: Sequence[object]) -> str:
+    return f"| {' | '.join(map(str, cells))} |"
+
+
+def _fared(rows: Sequence[Mapping[str, Any]]) -> tuple[str, list[bool]]:
+    part = rows[0]["part"]
+    return part.partition(",")[0] if part.startswith("conv") else part, [row["changed"] > 0 for row in rows]
+
+
+def _changed(rows: Sequence[Mapping[str, Any]]) -> str:
+    """Of parts of a run: how many tensors changed, and how much."""
+    changed, tensors = (sum(row[key] for row in rows) for key in ("changed", "tensors"))
+    ends = sorted({f"{100 * value:.1f}" for value in (min(_by(rows)), max(_by(rows)))}, key=float)
+    return f"{changed} of {tensors}" + (f", by {' to '.join(ends)} %" if changed else "")
+
+
+def _by(rows: Sequence[Mapping[str, Any]]) -> list[float]:
+    return [row["relative"] for row in rows]
 
 
 def _natural(name: str) -> list[tuple[int, str]]:
@@ -169,8 +200,12 @@ def _bits(value: Tensor) -> Tensor:  # any shape; (n,) bytes
     return value.contiguous().reshape(-1).view(torch.uint8)
 
 
-def _norm(values: list[Tensor]) -> float:
-    return sum(float(value.double().square().sum()) for value in values) ** 0.5
+def _relative(before: Sequence[Tensor], after: Sequence[Tensor]) -> float:
+    """The norm of all changes over the norm of all that was."""
+    pairs = [(old.double(), new.double()) for old, new in zip(before, after, strict=True)]
+    moved = sum(float((new - old).square().sum()) for old, new in pairs)
+    was = sum(float(old.square().sum()) for old, _ in pairs)
+    return (moved / was) ** 0.5
 
 
 if __name__ == "__main__":

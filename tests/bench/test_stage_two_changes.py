@@ -45,14 +45,14 @@ def told(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Any]:
     features = seen_by(drawn_encoder(0, normalised=True), pictures, folder)
     told = {"objective": EXACT, "name": "one"}
     train(parse_config(run_of(features, model=DECODER, trainer={"max_epochs": 8}) | told), folder / "one")
-    begin, rates = {"max_epochs": 16, "start_from": str(folder / "one")}, {"lr": 1e-3}
+    begin, rates = {"max_epochs": 30, "start_from": str(folder / "one")}, {"lr": 1e-2, "encoder_lr": 3e-3}
     for name, tuned in (("tuned", FREE), ("frozen", 0)):
         given = run_of(pictures, model={**CAPTIONER, "encoder": SEEING, "tuned": tuned}, trainer=begin, optimizer=rates)
         train(parse_config(given | told | {"name": name}), folder / name)
     runs = [str(folder / name) for name in ("one", "tuned", "frozen")]
     script().main([*runs, "--json", str(folder / "told.json")])
     held = json.loads((folder / "told.json").read_text(encoding="utf-8"))
-    return {"folder": folder, **held["runs"]}
+    return {"folder": folder} | {name.removesuffix("/0"): run for name, run in held["runs"].items()}
 
 
 def test_tuned_blocks_change_and_nothing_else_of_the_encoder(told: dict[str, Any]) -> None:
@@ -105,3 +105,25 @@ def test_one_bit_is_seen() -> None:
     assert rows == {"BatchNorm, statistics": 1, "BatchNorm, scale and shift": 0, "decoder": 0}
     with pytest.raises(ValueError, match="must have the same tensors, but differ in"):
         made.compare_weights(before, {})
+
+
+def test_the_page_tells_the_committed_numbers() -> None:
+    held, text = json.loads(RESULTS.read_text(encoding="utf-8")), PAGE.read_text(encoding="utf-8")
+    made = script()
+    assert held["kind"] == made.KIND
+    assert made.table_of_losses(held["runs"]) in text
+    assert made.table_of_weights(held["runs"]) in text
+
+
+@pytest.mark.parametrize("row", ["mle/0", "mle/1", "seq_lazy_hamming_refs/0"])
+def test_committed_runs_fared_as_the_page_says(row: str) -> None:
+    """Below where stage one ended, and below as many more steps with the CNN frozen; all from the same weights."""
+    runs = json.loads(RESULTS.read_text(encoding="utf-8"))["runs"]
+    name, seed = f"flickr8k/few/{row}".rsplit("/", 1)
+    one, tuned, frozen = (runs[f"{name}{how}/{seed}"] for how in ("", "_tuned", "_frozen"))
+    assert tuned["steps"] == frozen["steps"]
+    for key in ("loss", "nll"):
+        assert tuned[key] < frozen[key] < one[key]
+    moved = {part["part"]: part["changed"] > 0 for part in tuned["moved"]}
+    assert not any(moved[part] for part in script().NORMALISING)
+    assert [moved[f"convolutions, block {number}"] for number in range(BLOCKS)] == [False] * 5 + [True] * 11
