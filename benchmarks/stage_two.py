@@ -3,8 +3,8 @@
 PYTHONPATH=src python benchmarks/stage_two.py runs/flickr8k/few/*/0 --json stage_two.json
 
 The runs are those of `configs/flickr8k/few`, or others in which stage two begins with a run of stage one that is named,
-too. Losses are means over all tokens of the training split, without dropout: of stage one with the weights that stage
-two begins with, of stage two with its last. Weights are compared bit for bit with those that the run began with.
+too. Losses "before" and "after" are means over all tokens of the training split, without dropout: with the weights that
+a run began with (the best of stage one) and with its last. Weights are compared bit for bit with those it began with.
 """
 
 from __future__ import annotations
@@ -95,47 +95,40 @@ def training_loss(run: Run, which: Any) -> tuple[float, float]:
         loss = objective.head(hidden, model.head.weight, candidates, model.head.bias, reduction="sum")
         sums += torch.stack([loss.total.double(), loss.nll.double(), loss.tokens.double()])
     total, nll, tokens = sums.tolist()
-    return total / tokens, nll / tokens
+    return round(total / tokens, 4), round(nll / tokens, 4)
 
 
 def describe(run: Run, first: Run | None) -> dict[str, Any]:
     """What is told of a run; `first` is the stage one that it begins with."""
-    loss, nll = training_loss(run, "best" if first is None else "last")
+    epochs = [[row["loss"], row["nll"]] for row in run.log if row["split"] == "train"]
     told = {
         "row": run.manifest["row"],
         "seed": run.config.seed,
         "seconds": round(run.manifest["seconds"]),
         "steps": run.manifest["steps"],
-        "loss": round(loss, 4),
-        "nll": round(nll, 4),
-        "epochs": [[row["loss"], row["nll"]] for row in run.log if row["split"] == "train"],
+        "epochs": epochs if len(epochs) == run.manifest["epochs"] else [],  # if the log has one row for each
         "validation": [[row["nll"], row["cider"]] for row in run.log if row["split"] == "val"],
         "best": run.manifest["best"],
+        "after": training_loss(run, "last"),
     }
     if first is None:
         return told
     moved = compare_weights(begun_with(run, first), load_file(run.weights("last")))
-    return told | {"from": first.name, "moved": moved}
+    return told | {"from": first.name, "before": training_loss(first, "best"), "moved": moved}
 
 
 def table_of_losses(runs: Mapping[str, Mapping[str, Any]]) -> str:
     """In Markdown: a line a run."""
-    columns = (
-        "seed",
-        "steps",
-        "seconds",
-        "loss, first epoch",
-        "last epoch",
-        "NLL, last epoch",
-        "loss, no dropout",
-        "NLL",
-    )
+    columns = ["seed", "steps", "seconds", "loss, first epoch", "last epoch", "NLL, last epoch"]
+    columns += ["loss before", "after", "NLL before", "after"]
     lines = []
     for told in runs.values():
-        (first, _), (last, nll) = told["epochs"][0], told["epochs"][-1]
-        losses = (first, last, nll, told["loss"], told["nll"])
-        cells = (told["row"], told["seed"], told["steps"], told["seconds"], *(f"{value:.3f}" for value in losses))
-        lines.append(_line(cells))
+        epochs = told["epochs"] or [["", ""]]
+        (first, _), (last, nll) = epochs[0], epochs[-1]
+        sides = zip(told.get("before", ("", "")), told["after"], strict=True)
+        losses = [first, last, nll, *(value for pair in sides for value in pair)]
+        cells = [value if value == "" else f"{value:.3f}" for value in losses]
+        lines.append(_line((told["row"], told["seed"], told["steps"], told["seconds"], *cells)))
     return "\n".join([_line(("run", *columns)), "|---|" + "---:|" * len(columns), *lines])
 
 
