@@ -22,6 +22,7 @@ from safetensors.torch import load_file
 from torch import Tensor
 
 from seqsmooth.models import build_encoder
+from seqsmooth.ops import checks
 from seqsmooth.ops.files import text_written_whole
 from seqsmooth.training.build import Builder
 from seqsmooth.training.config import plain
@@ -156,7 +157,11 @@ def main(words: Sequence[str] | None = None) -> None:
     told = {}
     for run in runs.values():
         begun = run.config.trainer.start_from
-        first = None if begun is None else runs[Path(begun.replace("{seed}", str(run.config.seed))).resolve()]
+        first = None
+        if begun is not None:
+            path = Path(begun.replace("{seed}", str(run.config.seed)))
+            checks.must(path.resolve() in runs, "runs", f"given with {path}, from which {run.folder} begins", "without")
+            first = runs[path.resolve()]
         told[f"{run.name}/{run.config.seed}"] = describe(run, first)
     print(table_of_losses(told), table_of_weights(told), sep="\n\n")
     if given.json is not None:

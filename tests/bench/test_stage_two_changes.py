@@ -114,6 +114,11 @@ def test_losses_are_those_of_validation_where_both_look_at_the_same(told: dict[s
     assert script().training_loss(Run.open(run.folder), "last")[1] == pytest.approx(last, abs=1e-4)
 
 
+def test_stage_two_without_its_stage_one_is_refused(told: dict[str, Any]) -> None:
+    with pytest.raises(ValueError, match=r"`runs` must be given with .*one, from which .*tuned begins, but is without"):
+        script().main([str(told["folder"] / "tuned")])
+
+
 def test_one_bit_is_seen() -> None:
     ones = {"encoder.bn.weight": torch.ones(3), "head.weight": torch.ones(1)}
     before = ones | {"encoder.bn.running_mean": torch.tensor([1.0, 0.0])}
