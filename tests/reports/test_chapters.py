@@ -27,7 +27,7 @@ def rows() -> dict[str, set[str]]:
 @pytest.mark.parametrize("chapter", CHAPTERS, ids=lambda chapter: chapter.table.replace(" ", "_"))
 def test_every_row_of_the_paper_has_a_config_of_its_name(chapter: Chapter, rows: dict[str, set[str]]) -> None:
     ours = rows[chapter.table]
-    assert "MLE" in ours
+    assert "MLE" in ours or not chapter.papers
     if chapter.table in PARTS:
         assert len(ours & chapter.rows.keys()) >= 4
     else:

@@ -14,9 +14,9 @@ from oracles.small_corpora import captions, glove, pairs
 from seqsmooth.data import Corpus
 from seqsmooth.models import Captioner
 from seqsmooth.training.build import Builder, make_optimizer
-from seqsmooth.training.config import Config
+from seqsmooth.training.config import Config, plain
 from seqsmooth.training.places import shipped_configs
-from seqsmooth.training.reader import parse_config, read_config, text_of
+from seqsmooth.training.reader import differences, parse_config, read_config, text_of
 from seqsmooth.training.step import TrainingStep
 from seqsmooth.training.sweep import plan_sweep
 
@@ -156,13 +156,21 @@ def test_stage_two_is_resnet_with_two_of_its_four_stages(tmp_path: Path) -> None
 def test_stage_two_goes_on_from_the_row_of_stage_one() -> None:
     rows = {config.name: config for config in map(read_config, FILES)}
     two = {name: config for name, config in rows.items() if config.trainer.start_from is not None}
-    assert len(two) == 45
+    assert len(two) == 49
     for config in two.values():
         begun = config.trainer.start_from
         assert begun is not None
         one = rows[begun.removeprefix("runs/").removesuffix("/{seed}")]
         assert one.objective == config.objective
         assert one.model == config.model.decoder
+
+
+def test_the_control_of_stage_two_differs_in_what_learns_alone() -> None:
+    for row in ("mle", "seq_lazy_hamming_refs"):
+        tuned, frozen = (read_config(ROOT / "flickr8k" / "few" / f"{row}_{how}.yaml") for how in ("tuned", "frozen"))
+        named = {"name", "row", "model.tuned", "optimizer.encoder_lr"}
+        assert set(differences(plain(tuned), plain(frozen))) == named
+        assert (tuned.model.tuned, frozen.model.tuned) == (11, 0)
 
 
 def test_configs_are_found_from_any_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import sys
 from pathlib import Path
 from types import SimpleNamespace
@@ -12,13 +11,12 @@ import pytest
 import torch
 from torch import Tensor, nn
 
-from oracles.small_corpora import captions, glove
-from oracles.small_runs import values, weights
+from oracles.small_corpora import captions
+from oracles.small_runs import weights
+from oracles.small_stages import CAPTIONER, DECODER, ENCODER, SIDE, drawn_encoder, run_of, seen_by
 from seqsmooth.cli.main import main
-from seqsmooth.data import Corpus, Side, write_captions
-from seqsmooth.data.extraction import extract
-from seqsmooth.data.feature_files import read_features
-from seqsmooth.models import Captioner, EfficientNetLite
+from seqsmooth.data import Corpus
+from seqsmooth.models import Captioner
 from seqsmooth.training.build import Builder, make_optimizer
 from seqsmooth.training.learner import Learner
 from seqsmooth.training.reader import parse_config, read_config
@@ -27,20 +25,10 @@ from seqsmooth.training.trainer import train
 
 pytest.importorskip("efficientnet_lite_pytorch")
 
-SIDE = 32
-DECODER = {"kind": "show_tell", "units": 12, "embedding_size": 12, "embedding_dropout": 0.3}
-ENCODER = {"kind": "efficientnet_lite", "side": SIDE, "pretrained": False}
-CAPTIONER = {"kind": "captioner", "encoder": ENCODER, "decoder": DECODER, "tuned": 2}
-
 
 @pytest.fixture(scope="module")
 def corpus(tmp_path_factory: pytest.TempPathFactory) -> Corpus:
     return captions(tmp_path_factory.mktemp("pictures") / "corpus", side=SIDE, train=16)
-
-
-def run_of(corpus: Corpus, **changes: Any) -> dict[str, Any]:
-    made = values(corpus.folder, validation={"batch_size": 7}, **changes)
-    return made | {"model": changes.get("model", CAPTIONER)}
 
 
 @pytest.fixture(scope="module")
@@ -143,20 +131,8 @@ def test_decode_writes_for_pictures(finished: Path, capsys: pytest.CaptureFixtur
 
 def test_it_begins_with_the_decoder_of_stage_one(corpus: Corpus, tmp_path: Path) -> None:
     """Features of the encoder, stage one on them, stage two on the pictures: at first it writes as stage one did."""
-    torch.manual_seed(0)
-    encoder = EfficientNetLite(0, side=SIDE, pretrained=False)
-    pictures = {name: Path(str(name)) for split in corpus.splits for name in corpus.ids(split)}
-    rows = {str(name): corpus.inputs(split, [row])[0] for split in corpus.splits for row, name in _named(corpus, split)}
-    told = json.dumps({"kind": "efficientnet_lite", "resize": None, "side": SIDE, "pretrained": False})
-    extract(
-        pictures,
-        encoder,
-        tmp_path / "features",
-        read=lambda files: torch.cat([rows[str(file)] for file in files]),
-        name=told,
-        dtype="float32",
-    )
-    one = _features_corpus(corpus, tmp_path)
+    encoder = drawn_encoder(0)
+    one = seen_by(encoder, corpus, tmp_path)
     first = train(
         parse_config(run_of(one, model=DECODER, trainer={"max_epochs": 1})),
         tmp_path / "one" / "0",
@@ -179,19 +155,6 @@ def test_it_begins_with_the_decoder_of_stage_one(corpus: Corpus, tmp_path: Path)
     assert not (tmp_path / "three").exists()
     train(parse_config(given | {"trainer": {**given["trainer"], "start_from": str(second.folder)}}), tmp_path / "four")
     assert all(torch.equal(value, ours[name]) for name, value in weights(tmp_path / "four").items())
-
-
-def _named(corpus: Corpus, split: str) -> list[tuple[int, int | str]]:
-    return list(enumerate(corpus.ids(split)))
-
-
-def _features_corpus(corpus: Corpus, tmp_path: Path) -> Corpus:
-    splits = {name: list(zip(corpus.ids(name), corpus.references(name), strict=True)) for name in corpus.splits}
-    made = write_captions(
-        tmp_path / "one.corpus", splits, read_features(tmp_path / "features.json"), side=Side(min_count=1)
-    )
-    glove(made, 8)
-    return made
 
 
 @pytest.mark.parametrize(

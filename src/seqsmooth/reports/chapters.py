@@ -81,6 +81,13 @@ CHAPTERS = (
     Chapter("translation, Tatoeba German-English", "Translation: Tatoeba German-English", IWSLT),
     Chapter("translation, Tatoeba English-French", "Translation: Tatoeba English-French", WMT),
     Chapter("translation, Multi30k", "Translation: Multi30k German-English", IWSLT),
+    Chapter(
+        "stage two, 480 pictures",
+        "Stage two on 480 pictures",
+        note="The CNN learns with the decoder, on the 480 training pictures of Flickr8k that were to be had. [Stage "
+        "two](results/stage_two.md) says what changed in training, which is what these runs are for: the scores of 60 "
+        "test pictures tell next to nothing.",
+    ),
 )
 
 LABEL, HAMMING, LAZY, CIDER = (
