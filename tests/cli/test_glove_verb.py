@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import functools
 import gzip
 import json
 import os
@@ -146,7 +147,10 @@ def test_a_stop_in_the_middle_touches_nothing(corpus: Path, tmp_path: Path) -> N
     out.write_text("old", encoding="utf-8")
     command = [sys.executable, "-m", "seqsmooth", "glove", str(corpus), "--out", str(out), "--iterations", "100000"]
     command.append("--overwrite")
-    with subprocess.Popen(command, stderr=subprocess.PIPE, text=True, env=os.environ | {"OMP_NUM_THREADS": "1"}) as run:
+    # Where the tests run in the background of a shell, SIGINT is ignored, and children inherit that.
+    heard = functools.partial(signal.signal, signal.SIGINT, signal.SIG_DFL)
+    environment = os.environ | {"OMP_NUM_THREADS": "1"}
+    with subprocess.Popen(command, stderr=subprocess.PIPE, text=True, env=environment, preexec_fn=heard) as run:
         assert run.stderr is not None
         while "iteration 1 of" not in run.stderr.readline():
             time.sleep(0.01)
