@@ -17,6 +17,8 @@ settings.register_profile("repeatable", derandomize=True, deadline=None)
 settings.load_profile("repeatable")
 
 
+KERNELS = Path(__file__).resolve().parent / "kernels"
+"""Tests whose coverage is not measured: they run kernels in an interpreter, which that would make twice as slow."""
 # Examples in docstrings that need an optional package, which are skipped where it is not installed.
 OPTIONAL = {
     "seqsmooth.metrics.translation.": "sacrebleu",
@@ -28,6 +30,8 @@ OPTIONAL = {
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     for item in items:
+        if KERNELS in item.path.parents:
+            item.add_marker(pytest.mark.no_cover)
         for place, package in OPTIONAL.items() if isinstance(item, pytest.DoctestItem) else ():
             if item.name.startswith(place) and importlib.util.find_spec(package) is None:
                 item.add_marker(pytest.mark.skip(reason=f"needs {package}: pip install 'seqsmooth[dev]'"))
