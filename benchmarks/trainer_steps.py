@@ -156,6 +156,13 @@ def main(words: Sequence[str] | None = None) -> int:
     parser.add_argument("--steps", type=int, default=9, help="steps of each, four or more")
     parser.add_argument("--json", type=Path, help="where the numbers go")
     given = parser.parse_args(words)
+    machine = {
+        "device": torch.cuda.get_device_name() if GPU else "CPU",
+        "commit": git_commit(),
+        "date": datetime.now(UTC).isoformat(timespec="seconds"),
+        "versions": {name: peers.version(name) for name in ("torch", "transformers", "triton", "liger_kernel")},
+    }
+    setting = {**SIZES, "length": LENGTH, "batch": given.batch, "steps": given.steps, "tau": TAU, "alpha": ALPHA}
     measured(contestants()[0], given.batch, given.steps)
     rows: list[dict[str, Any]] = []
     for who in contestants():
@@ -166,17 +173,10 @@ def main(words: Sequence[str] | None = None) -> int:
             row = {"failed": f"{type(error).__name__}: {str(error).splitlines()[0]}"}
             print(f"{who.name:48s}{row['failed']}", flush=True)
         rows.append({"name": who.name, **row})
-    machine = {
-        "device": torch.cuda.get_device_name() if GPU else "CPU",
-        "commit": git_commit(),
-        "date": datetime.now(UTC).isoformat(timespec="seconds"),
-        "versions": {name: peers.version(name) for name in ("torch", "transformers", "triton", "liger_kernel")},
-    }
-    setting = {**SIZES, "length": LENGTH, "batch": given.batch, "steps": given.steps, "tau": TAU, "alpha": ALPHA}
-    if given.json is not None:
-        with text_written_whole(given.json) as file:
-            told = {"kind": KIND, "machine": machine, "setting": setting, "rows": rows}
-            file.write(json.dumps(told, indent=1) + "\n")
+        if given.json is not None:  # now, for the next one may not end
+            with text_written_whole(given.json) as file:
+                told = {"kind": KIND, "machine": machine, "setting": setting, "rows": rows}
+                file.write(json.dumps(told, indent=1) + "\n")
     return int(any("failed" in row for row in rows))
 
 

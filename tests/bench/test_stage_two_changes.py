@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import importlib.util
 import json
 from dataclasses import replace
 from pathlib import Path
@@ -11,6 +10,7 @@ from typing import Any
 import pytest
 import torch
 
+from oracles.scripts import script
 from oracles.small_corpora import captions
 from oracles.small_stages import CAPTIONER, DECODER, ENCODER, SIDE, drawn_encoder, run_of, seen_by
 from seqsmooth.training.reader import parse_config
@@ -19,6 +19,7 @@ from seqsmooth.training.trainer import train
 
 pytest.importorskip("pytorch_lightning")
 ROOT = Path(__file__).resolve().parents[2]
+SCRIPT = "benchmarks/stage_two.py"
 RESULTS = ROOT / "benchmarks" / "results" / "training" / "stage_two.json"
 PAGE = ROOT / "docs" / "results" / "stage_two.md"
 BLOCKS, FREE = 16, 2
@@ -26,15 +27,6 @@ EXACT = {"sequence": {"kind": "hamming", "tau": 0.3, "pool": "refs", "alpha": 0.
 """Smoothed, and without samples, so that losses compare."""
 SEEING = {**ENCODER, "normalised": True}
 """Features of length 1: those of a network that was only drawn are next to nothing."""
-
-
-def script() -> Any:
-    found = importlib.util.spec_from_file_location("stage_two", ROOT / "benchmarks" / "stage_two.py")
-    assert found is not None
-    assert found.loader is not None
-    module = importlib.util.module_from_spec(found)
-    found.loader.exec_module(module)
-    return module
 
 
 def assert_fell(one: dict[str, Any], tuned: dict[str, Any], frozen: dict[str, Any]) -> None:
@@ -60,7 +52,7 @@ def told(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Any]:
         given = run_of(pictures, model={**CAPTIONER, "encoder": SEEING, "tuned": tuned}, trainer=begin, optimizer=rates)
         train(parse_config(given | told | {"name": name}), folder / name)
     runs = [str(folder / name) for name in ("one", "tuned", "frozen")]
-    script().main([*runs, "--json", str(folder / "told.json")])
+    script(SCRIPT).main([*runs, "--json", str(folder / "told.json")])
     held = json.loads((folder / "told.json").read_text(encoding="utf-8"))
     return {"folder": folder} | {name.removesuffix("/0"): run for name, run in held["runs"].items()}
 
@@ -69,7 +61,7 @@ def test_tuned_blocks_change_and_nothing_else_of_the_encoder(told: dict[str, Any
     parts = {row["part"]: row for row in told["tuned"]["moved"]}
     free = [f"convolutions, block {number}" for number in range(BLOCKS - FREE, BLOCKS)] + ["convolutions, conv_head"]
     held = [f"convolutions, block {number}" for number in range(BLOCKS - FREE)] + ["convolutions, conv_stem"]
-    assert parts.keys() == {*free, *held, *script().NORMALISING, "decoder"}
+    assert parts.keys() == {*free, *held, *script(SCRIPT).NORMALISING, "decoder"}
     assert all(parts[name]["changed"] == parts[name]["tensors"] > 0 for name in [*free, "decoder"])
     assert all(0 < parts[name]["relative"] < 1 for name in free)
     assert all(parts[name]["changed"] == parts[name]["relative"] == 0 < parts[name]["tensors"] for name in held)
@@ -78,7 +70,7 @@ def test_tuned_blocks_change_and_nothing_else_of_the_encoder(told: dict[str, Any
 @pytest.mark.parametrize("name", ["tuned", "frozen"])
 def test_batch_norm_stays_bit_for_bit(told: dict[str, Any], name: str) -> None:
     parts = {row["part"]: row for row in told[name]["moved"]}
-    statistics, scale = (parts[part] for part in script().NORMALISING)
+    statistics, scale = (parts[part] for part in script(SCRIPT).NORMALISING)
     # Lite0: a stem, a head, and two or three in each of 16 blocks, the first without an expansion.
     layers = 2 + 2 * 1 + 3 * 15
     assert (statistics["tensors"], scale["tensors"]) == (3 * layers, 2 * layers)
@@ -111,18 +103,18 @@ def test_losses_are_those_of_validation_where_both_look_at_the_same(told: dict[s
     last = [row["nll"] for row in run.log if row["split"] == "val"][-1]
     held = dict(run.manifest["config"]) | {"data": {**run.manifest["config"]["data"], "train": "val"}}
     (run.folder / "config.yaml").write_text(json.dumps(held), encoding="utf-8")
-    assert script().training_loss(Run.open(run.folder), "last")[1] == pytest.approx(last, abs=1e-4)
+    assert script(SCRIPT).training_loss(Run.open(run.folder), "last")[1] == pytest.approx(last, abs=1e-4)
 
 
 def test_stage_two_without_its_stage_one_is_refused(told: dict[str, Any]) -> None:
     with pytest.raises(ValueError, match=r"`runs` must be given with .*one, from which .*tuned begins, but is without"):
-        script().main([str(told["folder"] / "tuned")])
+        script(SCRIPT).main([str(told["folder"] / "tuned")])
 
 
 def test_one_bit_is_seen() -> None:
     ones = {"encoder.bn.weight": torch.ones(3), "head.weight": torch.ones(1)}
     before = ones | {"encoder.bn.running_mean": torch.tensor([1.0, 0.0])}
-    made = script()
+    made = script(SCRIPT)
     assert [row["changed"] for row in made.compare_weights(before, before)] == [0, 0, 0]
     after = before | {"encoder.bn.running_mean": torch.tensor([1.0, -0.0])}  # which compares equal as a number
     rows = {row["part"]: row["changed"] for row in made.compare_weights(before, after)}
@@ -133,7 +125,7 @@ def test_one_bit_is_seen() -> None:
 
 def test_the_page_tells_the_committed_numbers() -> None:
     held, text = json.loads(RESULTS.read_text(encoding="utf-8")), PAGE.read_text(encoding="utf-8")
-    made = script()
+    made = script(SCRIPT)
     assert held["kind"] == made.KIND
     assert made.table_of_losses(held["runs"]) in text
     assert made.table_of_weights(held["runs"]) in text
@@ -147,5 +139,5 @@ def test_committed_runs_fared_as_the_page_says(row: str) -> None:
     one, tuned, frozen = (runs[f"{name}{how}/{seed}"] for how in ("", "_tuned", "_frozen"))
     assert_fell(one, tuned, frozen)
     moved = {part["part"]: part["changed"] > 0 for part in tuned["moved"]}
-    assert not any(moved[part] for part in script().NORMALISING)
+    assert not any(moved[part] for part in script(SCRIPT).NORMALISING)
     assert [moved[f"convolutions, block {number}"] for number in range(BLOCKS)] == [False] * 5 + [True] * 11

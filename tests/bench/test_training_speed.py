@@ -2,29 +2,20 @@
 
 from __future__ import annotations
 
-import importlib.util
 import json
 from pathlib import Path
-from typing import Any
 
 import pytest
+
+from oracles.scripts import script
 
 pytest.importorskip("pytorch_lightning")
 ROOT = Path(__file__).resolve().parents[2]
 RESULTS = ROOT / "benchmarks" / "results" / "training"
 
 
-def script() -> Any:
-    found = importlib.util.spec_from_file_location("training_speed", ROOT / "benchmarks" / "training_speed.py")
-    assert found is not None
-    assert found.loader is not None
-    module = importlib.util.module_from_spec(found)
-    found.loader.exec_module(module)
-    return module
-
-
 def test_it_measures_a_bare_loop_and_train(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    made = script()
+    made = script("benchmarks/training_speed.py")
     made.main(["--epochs", "2", "--rounds", "1", "--only", "seq, cider, lazy", "--json", str(tmp_path / "s.json")])
     held = json.loads((tmp_path / "s.json").read_text(encoding="utf-8"))
     committed = json.loads((RESULTS / "speed.json").read_text(encoding="utf-8"))
@@ -39,7 +30,7 @@ def test_it_measures_a_bare_loop_and_train(tmp_path: Path, capsys: pytest.Captur
 def test_the_docs_tell_the_committed_numbers() -> None:
     text = (ROOT / "docs" / "running.md").read_text(encoding="utf-8")
     speed = json.loads((RESULTS / "speed.json").read_text(encoding="utf-8"))["rows"]
-    assert set(speed) == set(script().ROWS)
+    assert set(speed) == set(script("benchmarks/training_speed.py").ROWS)
     for name, row in speed.items():
         assert f"| {name} | {row['bare_ms']:.4f} | {row['train_ms']:.4f} | {100 * row['share']:.1f} % |" in text
         assert row["share"] == pytest.approx(row["bare_ms"] / row["train_ms"], abs=1e-3)

@@ -218,6 +218,12 @@ def remake(model: Plain, number: int, stored: bool) -> ss.Similarity:
     return ss.Similarity.from_model(model, tau=0.3, alpha=0.6, stored=stored)
 
 
+def test_a_law_takes_over_only_one_of_its_own_share() -> None:
+    law, other = (ss.Similarity.from_model(Plain(), tau=0.3, alpha=alpha) for alpha in (0.6, 0.5))
+    with pytest.raises(ValueError, match=r"`other` must be a law with alpha = 0.6, but is 0.5 instead"):
+        law.take(other)
+
+
 def test_what_the_kernels_read_is_refreshed_in_place() -> None:
     torch.manual_seed(5)
     model = Plain()

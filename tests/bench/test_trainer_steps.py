@@ -1,0 +1,44 @@
+"""The steps of Hugging Face's Trainer are measured where there is no GPU, too, on a model of nearly nothing."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+
+from oracles.scripts import script
+
+pytest.importorskip("transformers")
+pytest.importorskip("accelerate")
+
+
+def test_every_contestant_runs_and_is_told(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    made = script("benchmarks/trainer_steps.py")
+    assert made.main(["--steps", "4", "--json", str(tmp_path / "told.json")]) == 0
+    told = json.loads((tmp_path / "told.json").read_text(encoding="utf-8"))
+    rows = {row["name"]: row for row in told["rows"]}
+    assert list(rows) == [who.name for who in made.contestants()]
+    assert all(len(row["loss"]) == 4 and row["ms"] > 0 for row in rows.values())
+    said = capsys.readouterr().out
+    assert all(name in said for name in rows)
+    # The plain loss is the same whoever calculates it; label smoothing at the same strength, too.
+    assert rows["ours, MLE"]["loss"] == pytest.approx(rows["stock"]["loss"], abs=2e-4)
+    assert rows["stock, again"]["loss"] == rows["stock"]["loss"]
+    smooth = rows["stock, label_smoothing_factor"]["loss"]
+    assert rows["ours, label smoothing"]["loss"] == pytest.approx(smooth, abs=2e-4)
+    assert rows["ours from logits, label smoothing"]["loss"] == pytest.approx(smooth, abs=2e-4)
+
+
+def test_one_that_fails_is_told_and_others_go_on(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    made = script("benchmarks/trainer_steps.py")
+    first = made.contestants()[0]
+
+    def broken(model: object) -> object:
+        raise RuntimeError("out of memory")
+
+    monkeypatch.setattr(made, "contestants", lambda: [first, made.Contestant("broken", broken)])
+    assert made.main(["--steps", "4", "--json", str(tmp_path / "told.json")]) == 1
+    good, bad = json.loads((tmp_path / "told.json").read_text(encoding="utf-8"))["rows"]
+    assert good["name"] == "stock"
+    assert bad == {"name": "broken", "failed": "RuntimeError: out of memory"}
