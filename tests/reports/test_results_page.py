@@ -18,6 +18,7 @@ from seqsmooth.reports.paper import paper_tables
 from seqsmooth.reports.record import Record
 from seqsmooth.reports.results import Results, read_results
 from seqsmooth.reports.results_page import busy, make_page, text
+from seqsmooth.reports.results_tables import NO_BREAK
 
 ROOT = Path(__file__).resolve().parents[2]
 SOURCE = np.random.default_rng(0)
@@ -152,6 +153,7 @@ def test_less_data_beams_grids_and_other_splits_have_their_tables() -> None:
             name = f"made/{label.lower().replace(', ', '_')}/fraction={share}"
             made += several(f"{label} (fraction {share})", above + more, 3, name=name, fraction=share, table="curves")
     made += [record("MLE", 0, scored(0.5, 0), variant="five", members=(0, 1, 2), decoding={"beam": 5}, seconds=9e9)]
+    made += [record("MLE", 4, scored(0.7, 0), variant="wide", decoding={"beam": 9})]
     made += [record("MLE", 0, scored(-30, 0), split="news", items="others")]
     grid = {
         "kind": "seqsmooth choice 1",
@@ -171,7 +173,12 @@ def test_less_data_beams_grids_and_other_splits_have_their_tables() -> None:
     assert f"{gain:+.2f}" in cells[1]
     assert cells[3].startswith(f"{mean(scored(1.0, seed).mean() for seed in range(5)):.2f} ± ")
     assert "fractions.svg" in page.charts
-    assert f"| 3 | 5 | 30.00 | 50.00 | {scored(0.5, 0).mean():.2f} |" in told  # models, beam, BLEU-4, ROUGE-L, CIDEr
+    otherwise = [line.split("test | ")[1] for line in told.split("## Beams")[1].split("## Grids")[0].splitlines()[4:-1]]
+    assert [line.replace(NO_BREAK, " ") for line in otherwise] == [  # of, beam, BLEU-4, ROUGE-L, CIDEr
+        f"seed 4 | 3 | 34.00 | 50.00 | {scored(0.0, 4).mean():.2f} |",  # as its config says, beside the other beam
+        f"seed 4 | 9 | 34.00 | 50.00 | {scored(0.7, 0).mean():.2f} |",
+        f"3 models | 5 | 30.00 | 50.00 | {scored(0.5, 0).mean():.2f} |",
+    ]
     assert "| tok | 0.1 | **91.00** |" in told
     assert "| tok | 0.2 | unfinished |" in told
     assert "## Captioning without attention (news)" in told

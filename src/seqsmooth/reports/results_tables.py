@@ -9,6 +9,7 @@ from typing import Any
 from seqsmooth.metrics.trainings import LEAST, Difference
 from seqsmooth.reports.behaviour import Behaviour
 from seqsmooth.reports.chapters import PAIRS, Chapter
+from seqsmooth.reports.record import Record
 from seqsmooth.reports.results import BASELINE, Group, Line, Results
 from seqsmooth.reports.table import NAMES
 
@@ -163,21 +164,23 @@ def fractions(results: Results) -> str:
 
 
 def variants(results: Results) -> str:
-    """Other beams and ensembles."""
-    found = sorted(results.variants, key=lambda one: (str(one.facts["table"]), str(one.facts["row"]), one.variant))
+    """Other beams and ensembles, and beside them the same single models decoded as their configs say."""
+
+    def of(one: Record) -> tuple[str, str, str, tuple[int, ...]]:
+        return str(one.facts["table"]), str(one.facts["row"]), one.split, one.members
+
+    known = {of(one) for one in results.variants}
+    own = [line for group in results.groups for line in group.lines]
+    found = results.variants + [one for line in own for one in line.records if of(one) in known]
+    found.sort(key=lambda one: (*of(one)[:3], len(one.members), one.members, one.decoding.get("beam", 0), one.variant))
     metrics = [name for name in NAMES if any(name in one.scores for one in found)]
-    rows = [
-        [
-            str(one.facts["table"]),
-            str(one.facts["row"]),
-            one.split,
-            str(len(one.members)),
-            str(one.decoding.get("beam", "")),
-            *(_number(one.scores[name].value) if name in one.scores else "" for name in metrics),
-        ]
-        for one in found
-    ]
-    return table(["table", "loss", "split", "models", "beam", *(NAMES[name] for name in metrics)], rows)
+    rows = []
+    for one in found:
+        table_name, row, split, members = of(one)
+        told = f"{len(members)} models" if len(members) > 1 else f"seed {members[0]}"
+        numbers = (_number(one.scores[name].value) if name in one.scores else "" for name in metrics)
+        rows.append([row, table_name, split, told, str(one.decoding.get("beam", "")), *numbers])
+    return table(["loss", "table", "split", "of", "beam", *(NAMES[name] for name in metrics)], rows)
 
 
 def choice(held: Mapping[str, Any]) -> str:

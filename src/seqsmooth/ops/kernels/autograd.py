@@ -16,6 +16,8 @@ from seqsmooth.ops.tables import padded
 
 CHUNK_BYTES = 2**30
 """Logits of the head in memory at once, by default."""
+ALIGNED = 8
+"""Numbers that fast kernels of matrix products read at once."""
 
 
 def row_losses(
@@ -123,6 +125,10 @@ def _chunked(
     chunks = max(1, blocks(count, most))
     most = blocks(count, chunks)
     buffer = hidden.new_empty(most, width)
+    # Where rows of logits have an odd end cuBLAS takes kernels several times as slow. So products go over the
+    # padding, too: the kernels leave its logits out and write finite slopes there, and those meet zeros.
+    odd = vocab_size % ALIGNED != 0
+    matrix = torch.nn.functional.pad(weight, (0, 0, 0, width - vocab_size)) if odd else weight
     # Partial sums in half precision are as good as one for two chunks, and no more.
     wide = chunks > 2 and hidden.dtype != torch.float32
     for_hidden = torch.empty_like(hidden) if wanted[0] else None
@@ -133,7 +139,8 @@ def _chunked(
         part = None if chunks == 1 else slice(number * most, min((number + 1) * most, count))
         states = hidden if part is None else hidden[part]
         logits = buffer.as_strided((states.shape[0], vocab_size), (width, 1))
-        torch.mm(states, weight.T, out=logits)
+        whole = buffer.as_strided((states.shape[0], matrix.shape[0]), (width, 1))
+        torch.mm(states, matrix.T, out=whole)
         job.wait()  # only now, so that targets may still be in the making while the first logits are
         into = logits if any(wanted) else None
         if part is None:
@@ -141,22 +148,22 @@ def _chunked(
         else:
             marks = run(logits, into, bias, job[part], (losses[0][part], losses[1][part]))
         if for_hidden is not None:
-            torch.mm(logits, weight, out=for_hidden if part is None else for_hidden[part])
+            torch.mm(whole, matrix, out=for_hidden if part is None else for_hidden[part])
         if wanted[1]:
             states = _emptied(states, marks)
             if for_weight is None:
-                for_weight = torch.mm(logits.T, states)
+                for_weight = torch.mm(whole.T, states)
                 for_weight = for_weight.float() if wide else for_weight
             elif wide:
-                for_weight += torch.mm(logits.T, states)
+                for_weight += torch.mm(whole.T, states)
             else:
-                for_weight.addmm_(logits.T, states)
+                for_weight.addmm_(whole.T, states)
         if wanted[2]:
             sums = logits.sum(0, dtype=torch.float32)
             for_bias = sums if for_bias is None else for_bias.add_(sums)
     gradients = (
         for_hidden,
-        None if for_weight is None else for_weight.to(weight.dtype),
+        None if for_weight is None else for_weight[:vocab_size].to(weight.dtype),
         None if for_bias is None or bias is None else for_bias.to(bias.dtype),
     )
     return _summed(losses, job), gradients

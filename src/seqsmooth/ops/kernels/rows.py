@@ -132,7 +132,7 @@ def rows(
         if GRADIENT:
             for start in range(0, vocab_size, BLOCK):
                 at = start + columns
-                tl.store(gradient + at, tl.zeros([BLOCK], gradient.dtype.element_ty), mask=at < vocab_size)
+                tl.store(gradient + at, tl.zeros([BLOCK], gradient.dtype.element_ty), mask=at < limit)
         return
 
     chosen = tl.load(logits + token, mask=written, other=0.0).to(tl.float32)
