@@ -130,7 +130,8 @@ def test_sweeps_that_are_none(folder: Path, capsys: pytest.CaptureFixture[str]) 
     small = str((folder / "small.yaml").resolve())
     common = "--trainer.max_epochs 2 --data.folder here"
     assert capsys.readouterr().out == f"seqsmooth train {small} --run runs/small/0 {common} --seed 0\n"
-    write(folder, {"configs": ["small.yaml"], "seeds": [1, 0]}, "more.sweep.yaml")
+    more = {"configs": ["small.yaml"], "seeds": [1, 0], "overrides": {"trainer.max_epochs": 2}}
+    write(folder, more, "more.sweep.yaml")
     assert main(["train", "--sweep", "right.sweep.yaml", "more.sweep.yaml", "--print_config"]) == 0
     told = [line.split("--run ")[1].split(" ")[0] for line in capsys.readouterr().out.splitlines()]
     assert told == ["runs/small/0", "runs/small/1"]

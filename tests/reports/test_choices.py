@@ -9,6 +9,8 @@ import pytest
 
 from seqsmooth.cli.main import main
 from seqsmooth.reports.choices import choose
+from seqsmooth.training.config import plain
+from seqsmooth.training.reader import parse_config
 from seqsmooth.training.runs import KIND
 from seqsmooth.training.sweep import Planned
 
@@ -22,9 +24,12 @@ def planned(
     run = folder / config / f"tau={tau}" / str(seed)
     run.mkdir(parents=True)
     best = {"metric": metric, "value": value, "epoch": 3} if value is not None else None
-    held = {"kind": KIND, "name": config, "finished": value is not None, "best": best}
+    law = {"sequence": {"kind": "hamming", "tau": tau}}
+    values = {"name": f"{config}/tau={tau}", "row": f"(tau {tau})", "seed": seed, "objective": law}
+    made = parse_config(values | {"data": {"folder": "x"}, "model": {"kind": "show_tell"}})
+    held = {"kind": KIND, "name": config, "finished": value is not None, "best": best, "config": plain(made)}
     (run / "manifest.json").write_text(json.dumps(held), encoding="utf-8")
-    return Planned(Path(f"/configs/{config}.yaml"), seed, run, (), {TAU: tau})
+    return Planned(Path(f"/configs/{config}.yaml"), seed, run, (), made, {TAU: tau})
 
 
 def test_the_best_is_that_of_the_mean_over_seeds_among_finished_points(tmp_path: Path) -> None:

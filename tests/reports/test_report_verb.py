@@ -195,7 +195,7 @@ def test_what_is_no_run_and_what_is_there_twice(folders: list[Path], tmp_path: P
     with pytest.raises(ValueError, match="must be the folder of a run"):
         write_report(Wish([tmp_path], tmp_path / "out"))
     shutil.copytree(folders[0], tmp_path / "copy")
-    with pytest.raises(ValueError, match="are both MLE, seed 0"):
+    with pytest.raises(ValueError, match="are both of seed 0"):
         gather([folders[0], tmp_path / "copy"], "test")
     manifest = tmp_path / "copy" / "manifest.json"
     manifest.write_text(manifest.read_text().replace('"finished": true', '"finished": false'))

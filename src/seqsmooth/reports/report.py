@@ -18,6 +18,7 @@ from seqsmooth.reports.index import index
 from seqsmooth.reports.page import Page, Section
 from seqsmooth.reports.rows import Row, find_row, gather, shared_metrics
 from seqsmooth.reports.table import Table, latex, make_table, markdown
+from seqsmooth.training.writing import check_own
 from seqsmooth.version import __version__
 
 KIND = "seqsmooth report 1"
@@ -87,6 +88,9 @@ def _section(rows: list[Row], title: str, wish: Wish, progress: Progress) -> Sec
         names = ", ".join(row.label for row in rows)
         told = f"{wish.baseline!r}; the rows{f' of {title}' if title else ''} are {names}"
         raise ValueError(f"`baseline` must be the name of a row of every table, but is {told}.")
+    ways = {json.dumps(check_own(row.runs[0], wish.split), sort_keys=True) for row in rows}
+    rule = "decoded as their configs say in a table, or all otherwise in the same way (`seqsmooth decode --overwrite`)"
+    checks.must(len(ways) == 1, "runs", rule, f"some with {' and some with '.join(sorted(ways))}")
     fingerprints = {row.runs[0].manifest["data"]["fingerprint"] for row in rows}
     checks.must(len(fingerprints) == 1, "runs", "of one corpus in a table", f"of {len(fingerprints)} corpora")
     metrics = shared_metrics(rows, wish.metrics)

@@ -146,9 +146,8 @@ def commands(group: Group, chapter: Chapter) -> str:
     return "\n".join(told)
 
 
-def fractions(results: Results) -> str:
+def fractions(shares: Mapping[float, Group]) -> str:
     """Scores by the share of the training data, and what each loss gains over MLE there."""
-    shares = results.fractions
     labels = list(dict.fromkeys(line.label for group in shares.values() for line in group.lines))
     rows = []
     for label in labels:
@@ -200,6 +199,7 @@ def table(head: Sequence[str], rows: Iterable[Sequence[str]], *, numbers: bool =
     rule = "---:" if numbers else "---"
     lines = [f"| {' | '.join(head)} |", "|---|" + f"{rule}|" * (len(head) - 1)]
     for row in rows:
+        row = [cell.replace("|", "\\|").replace("<", "&lt;") for cell in row]  # names and texts may hold anything
         cells = [cell.replace(" ", NO_BREAK) for cell in row] if numbers else row
         lines.append(f"| {' | '.join(cells)} |")
     return "\n".join(lines)
@@ -240,4 +240,4 @@ def _number(value: float | None) -> str:
 
 
 def _cell(text: str) -> str:
-    return text.replace("|", "\\|").replace("<", "&lt;") or "*nothing*"
+    return text or "*nothing*"
