@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -80,3 +81,23 @@ def test_the_verb(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytes
     assert (held["sweep"], held["metric"]) == ("grid.sweep.yaml", "cider")
     assert [point["values"] for point in held["points"]] == [{TAU: 0.1}, {TAU: 0.2}]
     assert main(["choose", "nothing.sweep.yaml"]) == 2
+
+
+def test_runs_of_another_config_are_not_taken_for_those_of_the_sweep(tmp_path: Path) -> None:
+    made = planned(tmp_path, 0.1, 0, 12.5)
+    edited = replace(made, made=replace(made.made, trainer=replace(made.made.trainer, max_epochs=99)))
+    with pytest.raises(ValueError, match=r"must be of this sweep as it is now.* other values of `trainer\.max_epochs`"):
+        choose([edited])
+    moved = replace(made, made=replace(made.made, data=replace(made.made.data, folder="elsewhere")))
+    assert choose([moved]).points[0].score == 12.5, "a corpus may move"
+
+
+def test_of_equal_points_the_first_is_the_best_and_the_others_are_told(tmp_path: Path) -> None:
+    choice = choose([planned(tmp_path, tau, 0, score) for tau, score in ((0.1, 5.0), (0.2, 7.0), (0.3, 7.0))])
+    assert choice.best["seq"].values == {TAU: 0.2}
+    assert [line.split("3")[-1].strip() for line in choice.text().splitlines()[1:]] == ["", "best", "as good"]
+
+
+def test_a_score_that_is_no_number_never_wins(tmp_path: Path) -> None:
+    with pytest.raises(ValueError, match=r"tau=0\.1/0` must be a run with a finite score, but is one with nan instead"):
+        choose([planned(tmp_path, 0.1, 0, float("nan")), planned(tmp_path, 0.2, 0, 5.0)])

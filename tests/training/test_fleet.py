@@ -80,7 +80,7 @@ def test_a_watch_is_told_what_runs_and_what_waits(capfd: pytest.CaptureFixture[s
     assert capfd.readouterr().err == ""  # the line is the caller's
 
 
-@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM, signal.SIGHUP])
 def test_a_signal_lets_runs_save_and_starts_no_more(number: signal.Signals) -> None:
     saves = "trap 'sleep 0.1; touch saved; exit 130' TERM; touch begun; while :; do sleep 0.02; done"
 
@@ -137,3 +137,44 @@ def test_a_lock_lasts_as_long_as_the_run(tmp_path: Path) -> None:
 def test_the_number_at_once_is_checked() -> None:
     with pytest.raises(ValueError, match="`jobs` must be 1 or more, but is 0 instead"):
         run_fleet([], 0)
+
+
+def test_a_folder_that_cannot_be_made_takes_no_other_with_it(capfd: pytest.CaptureFixture[str]) -> None:
+    jobs = [job("a", "sleep 0.1; touch done"), job("b", "true")]
+    Path("runs").mkdir()
+    Path("runs/b").write_text("a file", encoding="utf-8")
+    assert run_fleet(jobs, 2) == [jobs[1]]
+    assert Path("done").exists()
+    assert "runs/b: failed: the system says: File exists (runs/b)" in capfd.readouterr().err
+
+
+def test_no_run_is_left_behind_when_the_fleet_itself_fails() -> None:
+    saves = "trap 'touch saved; exit 130' TERM; touch begun; while :; do sleep 0.02; done"
+
+    def watch(running: object, waiting: object) -> None:
+        if Path("begun").exists():
+            raise BrokenPipeError
+
+    with pytest.raises(BrokenPipeError):
+        run_fleet([job("a", saves)], 1, watch=watch)
+    assert Path("saved").exists()  # and it has ended: whoever holds the log is alive
+    with Path("runs/a", LOG).open("ab") as log:
+        fcntl.flock(log, fcntl.LOCK_EX | fcntl.LOCK_NB)
+
+
+def test_what_killed_a_run_is_said(capfd: pytest.CaptureFixture[str]) -> None:
+    killed, silent = job("killed", "echo all is well; kill -9 $$"), job("silent", "exit 3")
+    assert run_fleet([killed, silent], 1) == [killed, silent]
+    said = capfd.readouterr().err
+    assert "runs/killed: failed: killed by SIGKILL; the same command goes on with it" in said
+    assert "runs/silent: failed: it ended with status 3 and said nothing" in said
+
+
+def test_a_hangup_is_ignored_where_nohup_says_so() -> None:
+    before = signal.signal(signal.SIGHUP, signal.SIG_IGN)
+    try:
+        struck = job("a", f"kill -HUP {os.getpid()}; sleep 0.1; touch done")
+        assert run_fleet([struck], 1) == []
+    finally:
+        signal.signal(signal.SIGHUP, before)
+    assert Path("done").exists()

@@ -25,7 +25,7 @@ from seqsmooth.training.config import plain
 from seqsmooth.training.places import find_config
 from seqsmooth.training.reader import differences, read_config
 from seqsmooth.training.runs import FREE, Run
-from seqsmooth.training.writing import check_own, check_weights, read_settings
+from seqsmooth.training.writing import check_own, check_weights, known_settings
 
 EXAMPLES = 20
 _NAMES = ("name", "row", "table", "seed")
@@ -79,9 +79,7 @@ def _record(runs: Sequence[Run], decoded: Path, scored: Path) -> Record:
     report = Report.load(scored)
     for scores in report.scores.values():
         checks.must(list(scores) == ids, str(scored), "of the hypotheses beside it", "of other items")
-    settings = read_settings(decoded)
-    if settings is None:
-        raise checks.wrong(str(decoded), "with its settings beside it", "without")
+    settings = known_settings(decoded)
     check_weights(runs, decoded, settings)
     facts, split = _facts(runs[0]), str(settings["split"])
     names = [f"runs/{run.name}/{run.manifest['seed']}" for run in runs]

@@ -144,15 +144,15 @@ def _loader() -> type[Any]:
     import yaml
 
     class Loader(yaml.SafeLoader):
-        def construct_mapping(self, node: Any, deep: bool = False) -> Any:
-            seen: set[tuple[str, str]] = set()
-            for key, _ in node.value if isinstance(node, yaml.MappingNode) else ():
+        def compose_mapping_node(self, anchor: Any) -> Any:
+            node = super().compose_mapping_node(anchor)
+            seen = set()
+            for key, _ in node.value:
                 if isinstance(key, yaml.ScalarNode) and (key.tag, key.value) in seen:
-                    raise yaml.MarkedYAMLError(
-                        problem=f"the key {key.value!r} is there twice", problem_mark=key.start_mark
-                    )
+                    problem = f"the key {key.value!r} is there twice"
+                    raise yaml.MarkedYAMLError(problem=problem, problem_mark=key.start_mark)
                 seen.add((key.tag, str(key.value)))
-            return super().construct_mapping(node, deep)
+            return node
 
     return Loader
 

@@ -121,6 +121,15 @@ def read_settings(hypotheses: Path) -> dict[str, Any] | None:
     return held if isinstance(held, dict) and all(name in held for name in known) else None
 
 
+def known_settings(hypotheses: Path) -> dict[str, Any]:
+    """The same, where they must be there."""
+    settings = read_settings(hypotheses)
+    if settings is None:
+        rule = "with its settings beside it (`seqsmooth decode --overwrite` makes both)"
+        raise checks.wrong(str(hypotheses), rule, "without")
+    return settings
+
+
 def otherwise(run: Run, settings: Mapping[str, Any]) -> dict[str, Any]:
     """What of the way to decode is not as the config of the run says."""
     section = run.manifest["config"]["decoding"]
@@ -136,15 +145,14 @@ def check_weights(runs: Sequence[Run], hypotheses: Path, settings: Mapping[str, 
         path = run.weights(which)
         same = same and settings["corpus"] == run.manifest["data"]["fingerprint"]
         same = same and (not path.is_file() or _checksum(path) == known)
-    told = "of other weights or of another number of models"
-    checks.must(same, str(hypotheses), f"written by {' and '.join(str(run.folder) for run in runs)} as now", told)
+    told = "of other weights, of another corpus, or of another number of models"
+    rule = f"written with the weights of {' and '.join(str(run.folder) for run in runs)} (`decode --overwrite` does so)"
+    checks.must(same, str(hypotheses), rule, told)
 
 
 def check_own(run: Run, split: str) -> dict[str, Any]:
     """Check that what is in the folder of a run was written with its weights; and what was not as its config says."""
-    settings = read_settings(run.decoded(split))
-    if settings is None:
-        raise checks.wrong(str(run.decoded(split)), "with its settings beside it", "without")
+    settings = known_settings(run.decoded(split))
     check_weights([run], run.decoded(split), settings)
     return otherwise(run, settings)
 
