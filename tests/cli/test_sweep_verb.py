@@ -135,9 +135,10 @@ def test_sweeps_that_are_none(folder: Path, capsys: pytest.CaptureFixture[str]) 
     assert capsys.readouterr().out == f"seqsmooth train {small} --run runs/small/0 {common} --seed 0\n"
     more = {"configs": ["small.yaml"], "seeds": [1, 0], "overrides": {"trainer.max_epochs": 2}}
     write(folder, more, "more.sweep.yaml")
-    assert main(["train", "--sweep", "right.sweep.yaml", "more.sweep.yaml", "--print_config"]) == 0
-    told = [line.split("--run ")[1].split(" ")[0] for line in capsys.readouterr().out.splitlines()]
-    assert told == ["runs/small/0", "runs/small/1"]
+    for both in (["right.sweep.yaml", "more.sweep.yaml"], ["right.sweep.yaml", "--sweep", "more.sweep.yaml"]):
+        assert main(["train", "--sweep", *both, "--print_config"]) == 0
+        told = [line.split("--run ")[1].split(" ")[0] for line in capsys.readouterr().out.splitlines()]
+        assert told == ["runs/small/0", "runs/small/1"]
 
 
 def test_a_sweep_that_was_edited_is_not_done(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:

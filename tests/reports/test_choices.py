@@ -80,7 +80,11 @@ def test_the_verb(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytes
     held = json.loads((tmp_path / "choice.json").read_text(encoding="utf-8"))
     assert (held["sweep"], held["metric"]) == ("grid.sweep.yaml", "cider")
     assert [point["values"] for point in held["points"]] == [{TAU: 0.1}, {TAU: 0.2}]
+    assert main(["choose", "grid.sweep.yaml", "--out", "choice.json"]) == 0, "again"
     assert main(["choose", "nothing.sweep.yaml"]) == 2
+    assert main(["choose", "grid.sweep.yaml", "--out", "seq.yaml"]) == 2
+    assert "`out` must be a new file, or one of `seqsmooth choose`" in capsys.readouterr().err
+    assert "show_tell" in (tmp_path / "seq.yaml").read_text(encoding="utf-8")
 
 
 def test_runs_of_another_config_are_not_taken_for_those_of_the_sweep(tmp_path: Path) -> None:

@@ -259,3 +259,11 @@ def test_hypotheses_that_are_cut_short_are_one_sentence(folders: list[Path], tmp
     decoded.write_text("".join(decoded.read_text().splitlines(keepends=True)[:3]))
     with pytest.raises(ValueError, match=r"test\.jsonl` must be whole"):
         behaviour(Run.open(tmp_path / "run"), "test")
+
+
+def test_a_report_replaces_nothing_but_a_report(folders: list[Path], tmp_path: Path) -> None:
+    (tmp_path / "site").mkdir()
+    (tmp_path / "site" / "index.html").write_text("mine")
+    with pytest.raises(ValueError, match=r"`out` must be a new folder, or one of a report.*index\.html is no report"):
+        write_report(Wish(folders, tmp_path / "site", resamples=10))
+    assert [path.name for path in (tmp_path / "site").iterdir()] == ["index.html"]

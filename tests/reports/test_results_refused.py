@@ -15,7 +15,7 @@ from oracles.made_records import ITEMS, record
 from seqsmooth.reports import choices
 from seqsmooth.reports.record import Record
 from seqsmooth.reports.results import Results, read_results
-from seqsmooth.reports.results_page import make_page, text
+from seqsmooth.reports.results_page import make_page, text, write_results
 
 Change = Callable[[dict[str, Any]], None]
 
@@ -152,3 +152,34 @@ def test_records_behind_a_link_are_read(tmp_path: Path) -> None:
     (tmp_path / "results" / "link").symlink_to(tmp_path / "kept")
     (tmp_path / "results" / "loop").symlink_to(tmp_path / "results")
     assert len(read_results(tmp_path / "results").records) == 1
+
+
+def test_a_whole_that_is_a_point_of_the_grid_is_the_whole_of_the_curve() -> None:
+    shares = [(f"mle/fraction={share}", f"MLE (fraction {share})", share, 10.0 * share) for share in (0.1, 0.3, 1.0)]
+    kept = [record(row, 0, scored(value), name=name, fraction=share) for name, row, share, value in shares]
+    kept.append(record("MLE", 0, scored(99.0), name="mle"))  # of the main table, with other epochs
+    (found,) = Results(tuple(kept)).fractions
+    assert {share: group.lines[0].values("cider") for share, group in found.items()} == {
+        0.1: [1.0],
+        0.3: [3.0],
+        1.0: [10.0],
+    }
+    assert {line.label for group in found.values() for line in group.lines} == {"MLE"}
+
+
+def test_a_record_that_is_there_twice_is_named_with_its_places(tmp_path: Path) -> None:
+    for place in ("one", "copy of one"):
+        (tmp_path / place).mkdir()
+        record("MLE", 0, scored(1.0)).save(tmp_path / place / "mle.json")
+    with pytest.raises(ValueError, match=r"must be there once \(remove .*copy of one.*one/mle\.json\)"):
+        read_results(tmp_path)
+
+
+def test_a_page_replaces_nothing_but_a_page(tmp_path: Path) -> None:
+    (tmp_path / "results").mkdir()
+    (tmp_path / "README.md").write_text("# Mine\n")
+    with pytest.raises(ValueError, match=r"`out` must be new, or a page of `seqsmooth results`"):
+        write_results(tmp_path / "results", tmp_path / "README.md")
+    assert (tmp_path / "README.md").read_text() == "# Mine\n"
+    for _ in range(2):
+        write_results(tmp_path / "results", tmp_path / "page.md")

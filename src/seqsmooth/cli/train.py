@@ -91,7 +91,7 @@ def options(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("config", nargs="?", metavar="CONFIG", help="a YAML file")
     parser.add_argument("--run", type=Path, metavar="FOLDER", help="the folder of the run (default runs/NAME/SEED)")
     rule = "train every config that these files list, for every seed; what is done is passed over"
-    parser.add_argument("--sweep", nargs="+", metavar="FILE", help=rule)
+    parser.add_argument("--sweep", nargs="+", action="extend", metavar="FILE", help=rule)
     parser.add_argument("--jobs", type=int, metavar="N", help="with --sweep: so many runs at once (default 1)")
     rule = "afterwards write and score these splits with the best weights, as in val,test"
     parser.add_argument("--decode", metavar="SPLITS", help=rule)

@@ -22,6 +22,7 @@ from seqsmooth.training.writing import check_own
 from seqsmooth.version import __version__
 
 KIND = "seqsmooth report 1"
+FILES = ("report.json", "tables.md", "tables.tex", "index.html", "report.html")
 Progress = Callable[[str], None]
 
 
@@ -65,6 +66,7 @@ def write_report(wish: Wish, progress: Progress = lambda told: None) -> list[Tab
     above = wish.out.absolute().parent
     checks.must(above.is_dir(), "out", "in a folder that is there", str(wish.out))
     checks.must(not wish.out.exists() or wish.out.is_dir(), "out", "a folder", f"the file {wish.out}")
+    _check_out(wish.out)
     checks.at_least("resamples", wish.resamples, 1)
     checks.at_least("seed", wish.seed, 0)
     if wish.pictures is not None:
@@ -80,6 +82,16 @@ def write_report(wish: Wish, progress: Progress = lambda told: None) -> list[Tab
     progress("writing")
     _write(wish.out, page, made, {"data": first.manifest["data"], "split": wish.split})
     return made
+
+
+def _check_out(out: Path) -> None:
+    """Check that nothing but an older report would be replaced."""
+    try:
+        ours = json.loads((out / "report.json").read_text(encoding="utf-8"))["kind"] == KIND
+    except (OSError, ValueError, KeyError, TypeError):
+        ours = False
+    others = [name for name in FILES if (out / name).exists() and not ours]
+    checks.must(not others, "out", "a new folder, or one of a report", f"{out}, whose {', '.join(others)} is no report")
 
 
 def _section(rows: list[Row], title: str, wish: Wish, progress: Progress) -> Section:
@@ -152,9 +164,9 @@ def _write(out: Path, page: Page, tables: Sequence[Table], told: Mapping[str, An
     metrics = list(dict.fromkeys(name for table in tables for name in table.metrics))
     held = {"kind": KIND, **told, "tables": [_numbers(section) for section in page.sections]}
     files = {
+        "report.json": json.dumps(held, indent=1, ensure_ascii=False) + "\n",  # first: by it the folder is known
         "tables.md": "\n".join(markdown(table) for table in tables),
         "tables.tex": "% needs booktabs\n" + "\n".join(latex(table) for table in tables),
-        "report.json": json.dumps(held, indent=1, ensure_ascii=False) + "\n",
         "index.html": index(page.title, rows, metrics),
         "report.html": page.html(),
     }

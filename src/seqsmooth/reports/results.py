@@ -7,7 +7,7 @@ import re
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
-from pathlib import Path
+from pathlib import Path, PurePosixPath
 from statistics import mean
 from typing import Any
 
@@ -128,9 +128,12 @@ class Results:
         part = [one for one in self.records if not one.variant and _fraction(one) is not None]
         labels = {_base(one): _without_share(_label(one), " ", "()") for one in part}
         found: dict[tuple[str, str], dict[float, dict[str, list[Record]]]] = {(one.data, one.split): {} for one in part}
-        for one in self.records:
+        own = [one for one in self.records if not one.variant and _base(one) in labels]
+        points = {_base(one) for one in own if _fraction(one) is None and _base(one) != one.facts["name"]}
+        for one in own:
             shares = found.get((one.data, one.split))
-            if shares is not None and not one.variant and _base(one) in labels:
+            # Where the whole is a point of the grid of shares, it alone is that, and not the row of the main table.
+            if shares is not None and (_fraction(one) or one.facts["name"] not in points):
                 lines = shares.setdefault(_fraction(one) or 1.0, {})
                 lines.setdefault(labels[_base(one)], []).append(one)
         return [
@@ -142,7 +145,9 @@ class Results:
 def read_results(folder: Path) -> Results:
     """Read the records, choices and discussion.md of a folder, and of those below it."""
     checks.must(folder.is_dir(), "results", "a folder of records (`seqsmooth record` writes them)", str(folder))
-    records, grids = [], {}
+    records: list[Record] = []
+    places: dict[PurePosixPath, Path] = {}
+    grids = {}
     for path in files_below(folder, "*.json"):
         try:
             held = json.loads(path.read_text(encoding="utf-8"))
@@ -157,6 +162,9 @@ def read_results(folder: Path) -> Results:
             grids[path.relative_to(folder).with_suffix("").as_posix()] = held
         else:
             records.append(Record.load(path))
+            twice = places.setdefault(records[-1].file, path)
+            rule = f"there once (remove {twice} or {path})"
+            checks.must(twice == path, str(records[-1].file), rule, "there twice")
     said = folder / "discussion.md"
     return Results(tuple(records), grids, said.read_text(encoding="utf-8") if said.is_file() else "")
 
@@ -221,9 +229,9 @@ def _fraction(one: Record) -> float | None:
 def _base(one: Record) -> str:
     """The name of the run on all data: a point of a grid has its values behind it."""
     name = str(one.facts["name"])
-    if _fraction(one) is None:
-        return name
     head, slash, last = name.rpartition("/")
+    if "=" not in last:
+        return name
     left = _without_share(last, "=", "")
     return head if slash and not left else f"{head}{slash}{left}"
 

@@ -23,6 +23,7 @@ from seqsmooth.reports.record import Record
 from seqsmooth.reports.results import BASELINE, RESAMPLES, SEED, Group, Line, Results, read_results
 from seqsmooth.reports.table import NAMES
 
+MARK = "<!-- written by `seqsmooth results` from records; change nothing by hand -->"
 NOTHING = "No records are committed yet."
 SHOWN = 4
 """Losses whose examples stand side by side."""
@@ -74,7 +75,7 @@ class Page:
 def make_page(results: Results, folder: str = "results") -> Page:
     """Make the page; `folder` is where its charts are, seen from it."""
     page = Page(folder=folder)
-    page.say("# Results", "<!-- written by `seqsmooth results` from records; change nothing by hand -->")
+    page.say("# Results", MARK)
     page.say(_totals(results) if results.records else NOTHING, results.discussion.strip())
     page.say(*(["## How to read the tables", METHOD] if results.records else []))
     groups = {(group.table, group.split): group for group in results.groups}
@@ -95,6 +96,8 @@ def write_results(folder: Path, out: Path) -> Page:
     """Read records and write the page and, in a folder of its name beside it, the charts."""
     checks.must(out.suffix == ".md", "out", "a file of Markdown (.md)", str(out))
     checks.must(out.absolute().parent.is_dir(), "out", "in a folder that is there", str(out))
+    ours = not out.exists() or MARK in out.read_text(encoding="utf-8", errors="replace")
+    checks.must(ours, "out", "new, or a page of `seqsmooth results`", f"{out}, which is something else,")
     page = make_page(read_results(folder), out.stem)
     if page.charts:
         (out.parent / out.stem).mkdir(exist_ok=True)
