@@ -50,6 +50,7 @@ def test_what_is_to_be_replaced_stays_until_there_is_something_else(run: Path) -
     for how, told in (
         ({}, "must be a safetensors file"),
         ({"metrics": ("cidre",)}, "`metrics` must be one of"),
+        ({"which": "last", "batch_size": 0}, "`batch` must be 1 or more"),
         ({"which": "last", "beam": 2, "best": 5}, "`best` must be"),
     ):
         with pytest.raises(ValueError, match=told):

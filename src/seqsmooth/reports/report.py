@@ -69,6 +69,7 @@ def write_report(wish: Wish, progress: Progress = lambda told: None) -> list[Tab
     _check_out(wish.out)
     checks.at_least("resamples", wish.resamples, 1)
     checks.at_least("seed", wish.seed, 0)
+    checks.at_least("examples", wish.examples, 0)
     if wish.pictures is not None:
         checks.must(wish.pictures.is_dir(), "pictures", "a folder that is there", str(wish.pictures))
     progress(f"{len(wish.runs)} runs")

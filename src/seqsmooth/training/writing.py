@@ -67,6 +67,8 @@ def write_split(request: Request, progress: Callable[[int, int], None] = lambda 
     checks.one_of("mean", request.mean, MEANS)
     checks.one_of("length", request.length or "mean", NORMALISATIONS)
     checks.one_of("device", request.device, ("auto", "cuda", "cpu"))
+    if request.batch_size is not None:
+        checks.at_least("batch", request.batch_size, 1)
     checks.must(len(runs) == 1 or request.out is not None, "out", "given for an ensemble", None)
     path = runs[0].decoded(request.split) if request.out is None else check_destination("out", request.out)
     path.parent.mkdir(parents=True, exist_ok=True)
