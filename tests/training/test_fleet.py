@@ -4,15 +4,20 @@ from __future__ import annotations
 
 import fcntl
 import os
+import pty
 import signal
+import subprocess
+import sys
 import threading
 import time
 from pathlib import Path
 
 import pytest
 
-from seqsmooth.training import fleet
+from seqsmooth.training import fleet, signals
 from seqsmooth.training.fleet import LOG, Job, run_fleet
+
+PYTHON = sys.executable
 
 
 @pytest.fixture(autouse=True)
@@ -24,6 +29,7 @@ def shell(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     script.chmod(0o755)
     monkeypatch.setattr(fleet.sys, "executable", str(script))
     monkeypatch.setattr(fleet, "PAUSE", 0.01)
+    monkeypatch.setattr(signals, "_leave_terminal", lambda: None)  # that of the tests is still there
 
 
 def job(name: str, command: str) -> Job:
@@ -116,6 +122,23 @@ def test_a_second_signal_does_not_wait() -> None:
     striker.join()
 
 
+def test_a_hangup_that_comes_twice_is_one() -> None:
+    saves = "trap 'touch told; sleep 0.3; touch saved; exit 130' TERM; touch begun; while :; do sleep 0.02; done"
+
+    def strike() -> None:
+        for file in ("begun", "told"):
+            while not Path(file).exists():
+                time.sleep(0.01)
+            os.kill(os.getpid(), signal.SIGHUP)
+
+    striker = threading.Thread(target=strike)
+    striker.start()
+    with pytest.raises(KeyboardInterrupt):
+        run_fleet([job("a", saves)], 1)
+    striker.join()
+    assert Path("saved").exists(), "a terminal that is closed tells the leader of its session, and its group"
+
+
 def test_a_run_that_another_process_is_at_is_left_alone(capfd: pytest.CaptureFixture[str]) -> None:
     busy = job("busy", "touch twice")
     busy.folder.mkdir(parents=True)
@@ -178,3 +201,31 @@ def test_a_hangup_is_ignored_where_nohup_says_so() -> None:
     finally:
         signal.signal(signal.SIGHUP, before)
     assert Path("done").exists()
+
+
+def test_a_terminal_that_is_closed_lets_runs_save() -> None:
+    saves = "trap 'sleep 0.3; touch saved; exit 130' TERM; touch begun; while :; do sleep 0.02; done"
+    program = (
+        "import fcntl, termios; fcntl.ioctl(0, termios.TIOCSCTTY, 0); "  # it leads the session of this terminal
+        "from pathlib import Path; from seqsmooth.training import fleet; "
+        f"fleet.sys.executable = {fleet.sys.executable!r}; "
+        f"\ntry: fleet.run_fleet([fleet.Job(Path('runs/a'), ({saves!r},))], 1)\n"
+        "except KeyboardInterrupt: print('stopped', flush=True); raise SystemExit(130)"
+    )
+    ours, theirs = pty.openpty()
+    source = str(Path(fleet.__file__).resolve().parents[2])
+    begun = subprocess.Popen(
+        [PYTHON, "-c", program],
+        stdin=theirs,
+        stdout=theirs,
+        stderr=theirs,
+        start_new_session=True,
+        env=os.environ | {"PYTHONPATH": source},
+    )
+    os.close(theirs)
+    end = time.monotonic() + 60
+    while not Path("begun").exists() and time.monotonic() < end:
+        time.sleep(0.02)
+    os.close(ours)
+    assert begun.wait(timeout=60) == 130, "what it says at the end goes nowhere, and is no error"
+    assert Path("saved").exists()

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import signal
+import stat
 import threading
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -22,6 +23,7 @@ def stopped_by_signals(stop: Stop) -> Iterator[None]:
 
     def hear(number: int, frame: FrameType | None) -> None:
         if number == HANGUP:
+            signal.signal(number, signal.SIG_IGN)  # it comes to the leader of a session, and again to its group
             _leave_terminal()
         stop(number, frame)
 
@@ -40,6 +42,6 @@ def _leave_terminal() -> None:
     """Write nowhere what would go to a terminal that is gone, where it would be an error."""
     nowhere = os.open(os.devnull, os.O_WRONLY)
     for number in (1, 2):
-        if os.isatty(number):
+        if stat.S_ISCHR(os.fstat(number).st_mode):  # `isatty` knows no terminal that is gone
             os.dup2(nowhere, number)
     os.close(nowhere)
