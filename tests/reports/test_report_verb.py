@@ -267,3 +267,11 @@ def test_a_report_replaces_nothing_but_a_report(folders: list[Path], tmp_path: P
     with pytest.raises(ValueError, match=r"`out` must be a new folder, or one of a report.*index\.html is no report"):
         write_report(Wish(folders, tmp_path / "site", resamples=10))
     assert [path.name for path in (tmp_path / "site").iterdir()] == ["index.html"]
+
+
+def test_scores_of_two_signatures_are_no_row(folders: list[Path], tmp_path: Path) -> None:
+    shutil.copytree(folders[1], tmp_path / "other")
+    path = tmp_path / "other" / "scores" / "test.json"
+    path.write_text(path.read_text().replace("cider:D|", "cider:E|"))
+    with pytest.raises(ValueError, match="`runs` must be scored by one signature of a metric in a row"):
+        gather([folders[0], tmp_path / "other"], "test")

@@ -13,6 +13,8 @@ import pytest
 
 from oracles.made_records import ITEMS, record
 from seqsmooth.reports import choices
+from seqsmooth.reports import results_tables as tables
+from seqsmooth.reports.chapters import Chapter
 from seqsmooth.reports.record import Record
 from seqsmooth.reports.results import Results, read_results
 from seqsmooth.reports.results_page import make_page, text, write_results
@@ -183,3 +185,36 @@ def test_a_page_replaces_nothing_but_a_page(tmp_path: Path) -> None:
     assert (tmp_path / "README.md").read_text() == "# Mine\n"
     for _ in range(2):
         write_results(tmp_path / "results", tmp_path / "page.md")
+
+
+def test_every_metric_of_a_table_is_of_one_signature() -> None:
+    other = record("Tok, GloVe", 0, scored(1.0))
+    scores = {**other.scores, "rouge-l": replace(other.scores["rouge-l"], signature="rouge|otherwise")}
+    with pytest.raises(
+        ValueError, match=r"of one signature of rouge-l in a table, but is rouge\|made and rouge\|otherw"
+    ):
+        make_page(Results((record("MLE", 0, scored(1.0)), replace(other, scores=scores))))
+
+
+def test_seeds_without_the_metric_are_not_counted() -> None:
+    without = record("MLE", 1, scored(9.0))
+    without = replace(without, scores={name: held for name, held in without.scores.items() if name != "cider"})
+    none = replace(record("Tok, GloVe", 0, scored(1.0)), scores=without.scores)
+    (group,) = Results((record("MLE", 0, scored(1.0)), without, none)).groups
+    told = tables.scores(group, Chapter("", "")).replace("\u00a0", " ")
+    assert "| MLE | 1.00 (1) |" in told
+    assert "| Tok, GloVe | not scored |" in told
+
+
+def test_other_ways_to_decode_are_told_apart() -> None:
+    own = record("MLE", 0, scored(1.0), decoding={"beam": 3, "length": "none"})
+    facts = {**own.facts, "config": {**own.facts["config"], "decoding": {"length": "none"}}}
+    ways = (
+        {"beam": 3, "length": "mean"},
+        {"beam": 3, "length": "none", "which": "last"},
+        {"beam": 5, "length": "none"},
+    )
+    kept = [replace(own, facts=facts, decoding=way, variant=str(n)) for n, way in enumerate(ways)]
+    told = tables.variants(Results((replace(own, facts=facts), *kept))).replace("\u00a0", " ")
+    found = [line.split(" | ")[4] for line in told.splitlines()[2:]]
+    assert sorted(found) == ["3", "3, last weights", "3, length mean", "5"]

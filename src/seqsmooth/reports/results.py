@@ -62,6 +62,14 @@ class Group:
     split: str
     lines: tuple[Line, ...]
 
+    def __post_init__(self) -> None:
+        known: dict[str, str] = {}
+        records = [one for line in self.lines for one in line.records]
+        for name, tally in (pair for one in records for pair in one.scores.items()):
+            first = known.setdefault(name, tally.signature)
+            told = f"{first} and {tally.signature}"
+            checks.must(tally.signature == first, "records", f"of one signature of {name} in a table", told)
+
     @property
     def task(self) -> str:
         """Captions or translation."""
@@ -174,10 +182,6 @@ def resample(lines: Sequence[Line], metric: str) -> dict[str, Trained]:
     held = [(line, one.scores[metric], one) for line in lines for one in line.records if metric in one.scores]
     if not held:
         return {}
-    first = held[0][1]
-    for _, tally, _ in held:
-        told = f"{first.signature} and {tally.signature}"
-        checks.must(tally.signature == first.signature, "records", f"of one signature of {metric} in a table", told)
     sums = resampled_sums(np.concatenate([tally.statistics for _, tally, _ in held], 1), resamples=RESAMPLES, seed=SEED)
     ends = np.cumsum([tally.statistics.shape[1] for _, tally, _ in held])
     drawn: dict[str, list[Floats]] = {}

@@ -13,7 +13,7 @@ from seqsmooth.reports.record import Record
 from seqsmooth.reports.results import BASELINE, Group, Line, Results
 from seqsmooth.reports.table import NAMES
 
-NOT_RUN = "not run"
+NOT_RUN, NOT_SCORED = "not run", "not scored"
 NO_BREAK = "\u00a0"
 MAIN = {"captions": "cider", "translation": "sacrebleu"}
 Column = tuple[str, Callable[[str, Line | None], str]]
@@ -55,7 +55,8 @@ def _columns(group: Group, metric: str, paper: Mapping[str, float]) -> list[Colu
         return f"{_number(paper[label])}{gained}"
 
     def reached(label: str, line: Line | None) -> str:
-        return NOT_RUN if line is None else f"{_spread(line.values(metric))} ({len(line.records)})"
+        values = [] if line is None else line.values(metric)
+        return f"{_spread(values)} ({len(values)})" if values else NOT_RUN if line is None else NOT_SCORED
 
     def gained(label: str, line: Line | None) -> str:
         return " ".join(_difference(made.get(label))[:2]).strip()
@@ -178,8 +179,16 @@ def variants(results: Results) -> str:
         table_name, row, split, members = of(one)
         told = f"{len(members)} models" if len(members) > 1 else f"seed {members[0]}"
         numbers = (_number(one.scores[name].value) if name in one.scores else "" for name in metrics)
-        rows.append([row, table_name, split, told, str(one.decoding.get("beam", "")), *numbers])
+        rows.append([row, table_name, split, told, _way(one), *numbers])
     return table(["loss", "table", "split", "of", "beam", *(NAMES[name] for name in metrics)], rows)
+
+
+def _way(one: Record) -> str:
+    """The width of the beam, and what else is not as usual."""
+    usual = {"length": one.facts["config"].get("decoding", {}).get("length"), "mean": "probabilities"}
+    told = [f"{key} {one.decoding[key]}" for key in usual if one.decoding.get(key) not in (None, usual[key])]
+    told += ["last weights"] if one.decoding.get("which") == "last" else []
+    return ", ".join([str(one.decoding.get("beam", "")), *told])
 
 
 def choice(held: Mapping[str, Any]) -> str:

@@ -115,6 +115,10 @@ def gather(folders: Sequence[Path], split: str) -> list[Row]:
         ordered = sorted(runs, key=lambda run: int(run.manifest["seed"]))
         check_row(label, [_member(run, split) for run in ordered])
         scores = tuple(_scores(run, split, judges) for run in ordered)
+        for name, held in scores[0].items():
+            signatures = {each[name].signature for each in scores if name in each}
+            told = f"{held.metric} of {label!r} by {' and '.join(sorted(signatures))}"
+            checks.must(len(signatures) == 1, "runs", "scored by one signature of a metric in a row", told)
         rows.append(Row(label, table, name_loss(ordered[0].manifest["config"]["objective"]), tuple(ordered), scores))
     return sorted(rows, key=lambda row: _place(row.loss))  # of one kind, in the order given
 
