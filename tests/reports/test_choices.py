@@ -105,3 +105,9 @@ def test_of_equal_points_the_first_is_the_best_and_the_others_are_told(tmp_path:
 def test_a_score_that_is_no_number_never_wins(tmp_path: Path) -> None:
     with pytest.raises(ValueError, match=r"tau=0\.1/0` must be a run with a finite score, but is one with nan instead"):
         choose([planned(tmp_path, 0.1, 0, float("nan")), planned(tmp_path, 0.2, 0, 5.0)])
+
+
+def test_files_that_are_called_alike_are_told_apart_by_the_names_of_their_runs(tmp_path: Path) -> None:
+    several = [planned(tmp_path, 0.1, 0, 5.0, config="a/seq"), planned(tmp_path, 0.1, 0, 1.0, config="b/seq")]
+    several = [replace(each, config=Path("/elsewhere", each.config.parent.name, "seq.yaml")) for each in several]
+    assert {name: point.score for name, point in choose(several).best.items()} == {"a/seq": 5.0, "b/seq": 1.0}

@@ -10,7 +10,7 @@ from statistics import mean
 from typing import Any
 
 from seqsmooth.ops import checks
-from seqsmooth.training.reader import config_name, listed_keys
+from seqsmooth.training.reader import listed_keys
 from seqsmooth.training.runs import Run
 from seqsmooth.training.sweep import Planned, short_keys
 
@@ -100,13 +100,13 @@ def choose(planned: Sequence[Planned]) -> Choice:
         groups.setdefault((each.config, tuple(each.point.items())), []).append(each)
     metrics: dict[str, None] = {}
     points = []
-    for (config, values), several in groups.items():
+    for (_, values), several in groups.items():
         found = {each.seed: _best(each) for each in several}
         there = {seed: best for seed, best in found.items() if best is not None}
         metrics |= dict.fromkeys(str(best["metric"]) for best in there.values())
         points.append(
             Point(
-                config_name(config),
+                _name(several[0]),
                 dict(values),
                 {seed: float(best["value"]) for seed, best in there.items()},
                 {seed: int(best["epoch"]) for seed, best in there.items()},
@@ -121,6 +121,11 @@ def choose(planned: Sequence[Planned]) -> Choice:
         if point.score is not None and (ahead is None or ahead.score is None or point.score > ahead.score):
             best[point.config] = point
     return Choice(next(iter(metrics)), tuple(points), best)
+
+
+def _name(planned: Planned) -> str:
+    """The name of the config, without the values of the point behind it; two files may be called alike."""
+    return planned.made.name.rpartition("/")[0] if planned.point else planned.made.name
 
 
 def _best(planned: Planned) -> dict[str, Any] | None:

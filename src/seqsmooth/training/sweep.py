@@ -85,7 +85,7 @@ def each_once(planned: Iterable[Planned]) -> list[Planned]:
     firsts: dict[Path, Planned] = {}
     for each in planned:
         first = firsts.setdefault(each.folder, each)
-        other = differences(plain(first.made), plain(each.made))
+        other = [] if first is each else differences(plain(first.made), plain(each.made))
         if other:
             raise ValueError(
                 f"The runs of a sweep must have folders of their own, but {first.config.name} and {each.config.name} "
