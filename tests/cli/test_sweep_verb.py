@@ -201,3 +201,13 @@ def test_commands_of_a_sweep_can_be_pasted(folder: Path, capsys: pytest.CaptureF
     config = yaml.safe_load(capsys.readouterr().out)
     assert (config["row"], config["optimizer"]["lr"]) == ("it's 5 $ (lr 0.1)", 0.1)
     assert config["name"] == "größe & co's $HOME/lr=0.1"
+
+
+def test_a_run_whose_corpus_moved_is_decoded_and_observed_where_it_is_now(folder: Path) -> None:
+    captions(folder / "corpus")
+    write(folder, SMALL)
+    assert main(["train", "small.yaml"]) == 0
+    (folder / "corpus").rename(folder / "moved")
+    words = ["train", "small.yaml", "--data.folder", "moved", "--decode", "test", "--metrics", "cider", "--observe"]
+    assert main(words) == 0
+    assert (folder / "runs/small/0/behaviour/test.json").is_file()

@@ -190,7 +190,8 @@ def _observe(run: Run, config: Config, split: str) -> None:
 
     from seqsmooth.reports.behaviour import behaviour
 
-    behaviour(run, split, "cuda" if torch.cuda.is_available() and config.trainer.device != "cpu" else "cpu")
+    device = "cuda" if torch.cuda.is_available() and config.trainer.device != "cpu" else "cpu"
+    behaviour(run, split, device, data=Path(config.data.folder))
 
 
 def _sweep(given: argparse.Namespace, overrides: Sequence[tuple[str, str]], after: Afterwards) -> int:

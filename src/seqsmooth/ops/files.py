@@ -7,7 +7,7 @@ import os
 import secrets
 import shutil
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from fnmatch import fnmatch
 from pathlib import Path, PurePosixPath
 from typing import IO, Any, BinaryIO, TextIO
@@ -31,7 +31,8 @@ def written_whole(path: str | os.PathLike[str]) -> Iterator[BinaryIO]:
             f"`{path}` must be a file that can be written, but is not: {error.strerror or error}."
         ) from error
     finally:
-        unfinished.unlink(missing_ok=True)
+        with suppress(OSError):  # where nothing can be written nothing can be removed, and the reason is known
+            unfinished.unlink(missing_ok=True)
 
 
 @contextmanager

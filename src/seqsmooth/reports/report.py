@@ -107,7 +107,12 @@ def _section(rows: list[Row], title: str, wish: Wish, progress: Progress) -> Sec
     fingerprints = {row.runs[0].manifest["data"]["fingerprint"] for row in rows}
     checks.must(len(fingerprints) == 1, "runs", "of one corpus in a table", f"of {len(fingerprints)} corpora")
     metrics = shared_metrics(rows, wish.metrics)
-    checks.must(len(metrics) > 0, "runs", "scored by a metric that all have", "without one")
+    checks.must(
+        len(metrics) > 0,
+        "runs",
+        "scored by a metric that all have (`seqsmooth decode RUN` scores by all)",
+        "without one",
+    )
     table = make_table(title, rows, metrics, baseline, resamples=wish.resamples, seed=wish.seed)
     seen: dict[str, list[Behaviour]] = {}
     for row in rows:
