@@ -13,6 +13,7 @@ import triton
 import triton.language as tl
 from torch import Tensor
 
+from seqsmooth.ops.kernels.launching import launch
 from seqsmooth.ops.tables import padded
 
 NO_TOKEN = torch.iinfo(torch.int64).max
@@ -74,12 +75,14 @@ def distinct(
         _flag(listed, excluded, vocab_size, sizes, ids=ids, slots=slots, shares=shares, places=places)
         return Distinct(ids, sizes, slots, shares, places)
     block = max(16, triton.next_power_of_2(length))
-    sorted_kernel[(groups,)](
-        listed, listed.stride(0), listed.stride(1), length, NO_TOKEN if vocab_size is None else vocab_size,
-        ids, sizes, slots, shares, **_barred(excluded), BLOCK=block,
-        NARROW=vocab_size is not None and vocab_size < 2**31,
+    most = NO_TOKEN if vocab_size is None else vocab_size
+    launch(
+        sorted_kernel,
+        (groups,),
+        (listed, listed.stride(0), listed.stride(1), length, most, ids, sizes, slots, shares),
+        _barred(excluded) | {"BLOCK": block, "NARROW": vocab_size is not None and vocab_size < 2**31},
         num_warps=max(1, min(8, block // 64)),
-    )  # fmt: skip
+    )
     return Distinct(ids, sizes, slots, shares, None)
 
 
@@ -107,13 +110,20 @@ def _flag(
     part = max(1024, triton.next_power_of_2(triton.cdiv(vocab_size, MOST_PARTS)))
     parts, blocks = triton.cdiv(vocab_size, part), triton.cdiv(vocab_size, 4 * WORDS)
     flags = torch.empty(parts, blocks * WORDS, dtype=torch.int32, device=listed.device)
-    names = ("ids", "slots", "shares", "places", "values", "masses")
-    flagged_kernel[(parts,)](
-        listed.contiguous(), length, vocab_size, padded(vocab_size), flags, flags.view(torch.int8), sizes,
-        **{name: wanted.get(name) for name in names}, **_barred(excluded),
-        LISTED="ids" in wanted, BLOCKS=blocks, WORDS=WORDS, PART=part,
-        CHUNK=min(4096, max(512, triton.next_power_of_2(length))), num_warps=16,
-    )  # fmt: skip
+    outputs = [wanted.get(name) for name in ("ids", "slots", "shares", "places", "values", "masses")]
+    given = (
+        listed.contiguous(),
+        length,
+        vocab_size,
+        padded(vocab_size),
+        flags,
+        flags.view(torch.int8),
+        sizes,
+        *outputs,
+    )
+    chunk = min(4096, max(512, triton.next_power_of_2(length)))
+    constants = {"LISTED": "ids" in wanted, "BLOCKS": blocks, "WORDS": WORDS, "PART": part, "CHUNK": chunk}
+    launch(flagged_kernel, (parts,), given, _barred(excluded) | constants, num_warps=16)
 
 
 def _barred(excluded: tuple[int, ...]) -> dict[str, int]:

@@ -182,15 +182,17 @@ def _add_law(
     across, slots = blocks(vocab_size, TILES["TOKENS"]), target.ids.shape[1]
     marks = torch.zeros(groups, across, dtype=torch.int8, device=logits.device)
     if slots:
-        similarity_kernels.marked[(blocks(count * slots, 256),)](
-            target.ids, *target.ids.stride(), marks, count, across, job.ignore_index,
-            K=slots, ROWS=TILES["ROWS"], TOKENS=TILES["TOKENS"], BLOCK=256,
-        )  # fmt: skip
+        launch(
+            similarity_kernels.marked,
+            (blocks(count * slots, 256),),
+            (target.ids, *target.ids.stride(), marks, count, across, job.ignore_index),
+            {"K": slots, "ROWS": TILES["ROWS"], "TOKENS": TILES["TOKENS"], "BLOCK": 256},
+        )
     into = logits if gradient is None else gradient
     dense = parts.dense[0] if parts.dense else None
     values = None if dense is None else _dense(dense, vocab_size).values
     frequency = table.counts is not None and table.beta > 0
-    similarity_kernels.tiles[(groups, share)](
+    given = (
         logits, logits.stride(0), into, into.stride(0), bias, limit, vocab_size,
         state, partial, count,
         job.entropy_weights, 0 if job.entropy_weights is None else job.entropy_weights.stride(0),
@@ -202,11 +204,15 @@ def _add_law(
         *background[:-1],
         made.units, table.known, made.whole, made.offsets, table.counts, 1 / table.tau, table.beta,
         law.index.contiguous(), law.weights.contiguous(),
-        J=law.index.shape[1], J0=0 if parts.uniform is None else parts.uniform.index.shape[1],
-        J2=0 if dense is None else dense.index.shape[1], FREQUENCY=frequency, GRADIENT=gradient is not None,
-        WIDE=wide, NARROW=narrow, HELD=held, DEPTH=32, PRECISION="tf32x3", AGAIN=upstream is not None, **same, **TILES,
-        PARTS=share,
     )  # fmt: skip
+    constants = {
+        "J": law.index.shape[1], "J0": 0 if parts.uniform is None else parts.uniform.index.shape[1],
+        "J2": 0 if dense is None else dense.index.shape[1], "FREQUENCY": frequency, "GRADIENT": gradient is not None,
+        "WIDE": wide, "NARROW": narrow, "HELD": held, "DEPTH": 32, "PRECISION": "tf32x3", "AGAIN": upstream is not None,
+        "ROWS": TILES["ROWS"], "TOKENS": TILES["TOKENS"], "PARTS": share,
+    }  # fmt: skip
+    options = {name: TILES[name] for name in ("num_warps", "num_stages")}
+    launch(similarity_kernels.tiles, (groups, share), given, constants | same, **options)
     if upstream is None:
         smoothed -= partial.sum(0)
 
