@@ -61,15 +61,17 @@ def variants() -> list[tuple[str, str, dict[str, str], dict[str, Any], int]]:
     sought = [listed | {"PLACED": False, "GROUPED": each, "SEARCH": 7, "places": None} for each in (False, True)]
     truth = {"RATE": True, "SMOOTHED": False, "BLOCK": 128, "background": None, "index": None}
     for start in ({}, {"BOS": None, "inputs": None}):
-        found.append(("targets", "target_kernel", TARGETS, read | plain | truth | start, 4))
+        found.append(("target_kernels", "target_kernel", TARGETS, read | plain | truth | start, 4))
     tile = {"WIDE": 32, "TALL": 8}
     for pool, rate in itertools.product([plain, counted, placed, *sought], (False, True)):
         constants = read | pool | {"RATE": rate}
-        found.append(("targets", "target_kernel", TARGETS, constants | {"SMOOTHED": True, "BLOCK": 128}, 4))
+        found.append(("target_kernels", "target_kernel", TARGETS, constants | {"SMOOTHED": True, "BLOCK": 128}, 4))
         if pool is not counted:
             sizes = tile | {"PROBABLE": rate} | ({} if rate else {"log_prob": None})
-            found.append(("targets", "sample_kernel", TARGETS, constants | sizes, 4))
-    found.append(("targets", "sample_kernel", TARGETS, read | plain | {"RATE": False, "PROBABLE": True} | tile, 4))
+            found.append(("target_kernels", "sample_kernel", TARGETS, constants | sizes, 4))
+    found.append(
+        ("target_kernels", "sample_kernel", TARGETS, read | plain | {"RATE": False, "PROBABLE": True} | tile, 4)
+    )
     found.append(("philox", "uniform_kernel", {"state": IDS, "made": DOUBLES, "count": "i32"}, {"BLOCK": 1024}, 4))
     barred = dict(zip("ABCDE", (0, 1, 2, 3, -1), strict=True))
     for block, narrow, warps in ((16, True, 1), (128, False, 2), (256, True, 4), (512, True, 8)):

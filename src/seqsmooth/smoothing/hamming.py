@@ -21,7 +21,8 @@ from seqsmooth.smoothing.similarity import Similarity
 from seqsmooth.smoothing.token_law import TokenLaw
 
 if TYPE_CHECKING:
-    from seqsmooth.ops.kernels.targets import Sampled, Sites
+    from seqsmooth.ops.kernels.sites import Sites
+    from seqsmooth.ops.kernels.targets import Sampled
 
 MOST_STEPS = 8192
 """The longest sequence that a kernel draws at once."""
@@ -212,7 +213,7 @@ class Hamming(PooledLaw):
         return targets.samples(truth.source, sites, points, self.alpha, probable=probable)
 
     def _kernel_sites(self, truth: Truth, pool: Pool | None) -> Sites:
-        from seqsmooth.ops.kernels.targets import Sites
+        from seqsmooth.ops.kernels.sites import Sites
 
         listed = pool if isinstance(pool, Listed) else None
         return Sites(
