@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Literal
 
 import torch
@@ -13,8 +13,8 @@ from seqsmooth.ops import checks
 from seqsmooth.ops.precision import finest
 from seqsmooth.ops.sampling import Generator, categorical, uniforms
 from seqsmooth.ops.soft_target import Rows, SoftTarget
-from seqsmooth.ops.tables import DenseTable
-from seqsmooth.smoothing.pools import Listed, Pool, PoolName, Vocabulary, batch_row, draw_other
+from seqsmooth.ops.tables import DenseTable, Table
+from seqsmooth.smoothing.pools import Listed, Pool, PoolName, Vocabulary, batch_has_row, draw_other, not_in_batch
 from seqsmooth.smoothing.records import Draws, Measure, Truth, measured, stack_atoms
 from seqsmooth.smoothing.sequence_law import PooledLaw, Setting
 from seqsmooth.smoothing.similarity import Similarity
@@ -193,15 +193,16 @@ class Hamming(PooledLaw):
     def _fused_expectation(self, truth: Truth) -> Measure:
         from seqsmooth.ops.kernels import targets
 
-        row = batch_row(truth) if self.pool == "batch" and not self.listed else None
-        if row is None:
-            pool = self.pool_of(truth)
-            sites, table = self._kernel_sites(truth, pool), pool.table
+        table: Table
+        if self.pool == "batch" and not self.listed and batch_has_row(truth):
+            sites, excluded = self._kernel_sites(truth, None), not_in_batch(truth)
+            made = targets.batch_expectation(truth.source, sites, self.alpha, excluded)
+            reading, index, background, table = made
         else:
-            sizes, table = row
-            sites = replace(self._kernel_sites(truth, None), sizes=sizes)
-        reading, index, background = targets.expectation(truth.source, sites, self.alpha)
-        rows = Rows(self._shared_table() or table, index[:, None, :, None], background[:, None, :, None])
+            pool = self.pool_of(truth)
+            sites, table = self._kernel_sites(truth, pool), self._shared_table() or pool.table
+            reading, index, background = targets.expectation(truth.source, sites, self.alpha)
+        rows = Rows(table, index[:, None, :, None], background[:, None, :, None])
         return measured(truth, reading, rows)
 
     def _fused_samples(self, truth: Truth, count: int, generator: Generator | None, *, probable: bool) -> Sampled:

@@ -25,8 +25,7 @@ NOWHERE = 2**31 - 1
 class Sites:
     """Which tokens may change, how likely, and the pool they change into.
 
-    The pool is a list of tokens (`ids` and `sizes`), or a known number of tokens (`sizes`) that has all of the targets
-    but the `undrawn` ones, or the whole vocabulary (`vocab_size`) without `undrawn`.
+    The pool is a list of tokens (`ids` and `sizes`), or the whole vocabulary (`vocab_size`) without `undrawn`.
     """
 
     frozen: tuple[int, ...]
@@ -42,11 +41,8 @@ class Sites:
         """What both kernels take of it, and the constants among that."""
         groups, longest = (1, 0) if self.ids is None else self.ids.shape
         drawn = self.vocab_size - len(self.undrawn)
-        given = (self.ids, self.sizes, self.places, longest, drawn, self.vocab_size, *map(_bits, self._law()))
-        return given, {
-            **numbered("FROZEN", self.frozen, 4),
-            **numbered("UNDRAWN", self.undrawn, 4),
-            "RATE": self.rate is not None,
+        given = (self.ids, self.sizes, self.places, longest, drawn, self.vocab_size, *self.law())
+        return given, self.constants() | {
             "SIZED": self.sizes is not None,
             "LISTED": self.ids is not None,
             "PLACED": self.places is not None,
@@ -54,8 +50,17 @@ class Sites:
             "SEARCH": longest.bit_length(),
         }
 
-    def _law(self) -> tuple[float, float, float]:
-        """What the kernels need of the strength; infinity is as good as any number there."""
+    def constants(self) -> dict[str, object]:
+        """What is the same for every kind of pool."""
+        tokens = numbered("FROZEN", self.frozen, 4) | numbered("UNDRAWN", self.undrawn, 4)
+        return tokens | {"RATE": self.rate is not None}
+
+    def law(self) -> tuple[int, int, int]:
+        """What the kernels need of the strength, as the bits of doubles; infinity is as good as any number there."""
+        first, second, third = self._strength()
+        return _bits(first), _bits(second), _bits(third)
+
+    def _strength(self) -> tuple[float, float, float]:
         if self.rate is not None:
             inverse = 1 / self.rate if self.rate > 0 else math.inf
             # Where a change is certain, no logarithm of the other chance is taken.

@@ -9,6 +9,7 @@ from __future__ import annotations
 import triton
 import triton.language as tl
 
+from seqsmooth.ops.kernels.pools import counted, put_up
 from seqsmooth.ops.kernels.sites import double, find_others, is_frozen, range_of, token_at
 
 # Not worth a compilation each.
@@ -35,26 +36,17 @@ def _count_positions(
     tl.store(ess, ess_value)
 
 
-@triton.jit(do_not_specialize=VARYING)
-def target_kernel(
-    targets, stride_item, stride_step, batch, steps,
-    tokens, inputs, mask, labels, count, slots, weights, whole, ess, ess_value,
-    pool, sizes, places, pool_stride, drawn, vocab_size, law_0, law_1, law_2,
-    background, index, alpha,
+@triton.jit
+def _read(
+    place, targets, stride_item, stride_step, batch, steps, tokens, inputs, mask, labels, weights, whole,
+    pool, sizes, places, pool_stride, drawn, vocab_size, law_0, law_1, background, index, alpha,
     IGNORED_0: tl.constexpr, IGNORED_1: tl.constexpr, FILLER: tl.constexpr, BOS: tl.constexpr,
-    MANY: tl.constexpr, LONG: tl.constexpr,
     FROZEN_0: tl.constexpr, FROZEN_1: tl.constexpr, FROZEN_2: tl.constexpr, FROZEN_3: tl.constexpr,
     UNDRAWN_0: tl.constexpr, UNDRAWN_1: tl.constexpr, UNDRAWN_2: tl.constexpr, UNDRAWN_3: tl.constexpr,
     RATE: tl.constexpr, SIZED: tl.constexpr, LISTED: tl.constexpr, PLACED: tl.constexpr, GROUPED: tl.constexpr,
-    SEARCH: tl.constexpr, SMOOTHED: tl.constexpr, BLOCK: tl.constexpr,
+    SEARCH: tl.constexpr, SMOOTHED: tl.constexpr,
 ):  # fmt: skip
-    """A block of positions: the truth, and (`SMOOTHED`) the closed form of `Hamming`. The last program counts."""
-    part = tl.program_id(0)
-    if part == tl.num_programs(0) - 1:
-        _count_positions(
-            targets, stride_item, stride_step, batch, steps, count, ess, ess_value, IGNORED_0, IGNORED_1, MANY, LONG
-        )
-    place = part * BLOCK + tl.arange(0, BLOCK)  # of the last program, none is real
+    """Some positions: the truth, and (`SMOOTHED`) the closed form of `Hamming`."""
     real = place < batch * steps
     item = place // steps
     step = place - item * steps
@@ -88,6 +80,81 @@ def target_kernel(
         tl.store(weights + place, (1 - spread).to(tl.float32), mask=real)
     else:
         tl.store(weights + place, 1.0, mask=real)
+
+
+@triton.jit(do_not_specialize=VARYING)
+def target_kernel(
+    targets, stride_item, stride_step, batch, steps,
+    tokens, inputs, mask, labels, count, slots, weights, whole, ess, ess_value,
+    pool, sizes, places, pool_stride, drawn, vocab_size, law_0, law_1, law_2,
+    background, index, alpha,
+    IGNORED_0: tl.constexpr, IGNORED_1: tl.constexpr, FILLER: tl.constexpr, BOS: tl.constexpr,
+    MANY: tl.constexpr, LONG: tl.constexpr,
+    FROZEN_0: tl.constexpr, FROZEN_1: tl.constexpr, FROZEN_2: tl.constexpr, FROZEN_3: tl.constexpr,
+    UNDRAWN_0: tl.constexpr, UNDRAWN_1: tl.constexpr, UNDRAWN_2: tl.constexpr, UNDRAWN_3: tl.constexpr,
+    RATE: tl.constexpr, SIZED: tl.constexpr, LISTED: tl.constexpr, PLACED: tl.constexpr, GROUPED: tl.constexpr,
+    SEARCH: tl.constexpr, SMOOTHED: tl.constexpr, BLOCK: tl.constexpr,
+):  # fmt: skip
+    """A block of positions. The last program has none, and counts."""
+    part = tl.program_id(0)
+    if part == tl.num_programs(0) - 1:
+        _count_positions(
+            targets, stride_item, stride_step, batch, steps, count, ess, ess_value, IGNORED_0, IGNORED_1, MANY, LONG
+        )
+    _read(
+        part * BLOCK + tl.arange(0, BLOCK),
+        targets, stride_item, stride_step, batch, steps, tokens, inputs, mask, labels, weights, whole,
+        pool, sizes, places, pool_stride, drawn, vocab_size, law_0, law_1, background, index, alpha,
+        IGNORED_0, IGNORED_1, FILLER, BOS, FROZEN_0, FROZEN_1, FROZEN_2, FROZEN_3,
+        UNDRAWN_0, UNDRAWN_1, UNDRAWN_2, UNDRAWN_3, RATE, SIZED, LISTED, PLACED, GROUPED, SEARCH, SMOOTHED,
+    )  # fmt: skip
+
+
+@triton.jit(do_not_specialize=[*VARYING, "width"])
+def batch_kernel(
+    targets, stride_item, stride_step, batch, steps,
+    tokens, inputs, mask, labels, count, slots, weights, whole, ess, ess_value,
+    words, flags, values, masses, width, vocab_size, law_0, law_1, background, index, alpha,
+    IGNORED_0: tl.constexpr, IGNORED_1: tl.constexpr, FILLER: tl.constexpr, BOS: tl.constexpr,
+    MANY: tl.constexpr, LONG: tl.constexpr,
+    FROZEN_0: tl.constexpr, FROZEN_1: tl.constexpr, FROZEN_2: tl.constexpr, FROZEN_3: tl.constexpr,
+    UNDRAWN_0: tl.constexpr, UNDRAWN_1: tl.constexpr, UNDRAWN_2: tl.constexpr, UNDRAWN_3: tl.constexpr,
+    A: tl.constexpr, B: tl.constexpr, C: tl.constexpr, D: tl.constexpr, E: tl.constexpr,
+    RATE: tl.constexpr, BLOCKS: tl.constexpr, WORDS: tl.constexpr, PART: tl.constexpr, CHUNK: tl.constexpr,
+    BLOCK: tl.constexpr,
+):  # fmt: skip
+    """The closed form over the batch's own tokens: a part of their row over the vocabulary, and blocks of positions.
+
+    Every program finds out by itself how many tokens are distinct, for that takes less time than a second launch. The
+    last one counts the positions.
+    """
+    part = tl.program_id(0)
+    parts = tl.num_programs(0) - 1
+    if part == parts:
+        _count_positions(
+            targets, stride_item, stride_step, batch, steps, count, ess, ess_value, IGNORED_0, IGNORED_1, MANY, LONG
+        )
+        return
+    words += part.to(tl.int64) * (BLOCKS * WORDS)
+    flags += part.to(tl.int64) * (BLOCKS * WORDS * 4)
+    put_up(
+        targets, stride_item, stride_step, steps, batch * steps, vocab_size, words, flags,
+        A, B, C, D, E, BLOCKS, WORDS, CHUNK,
+    )  # fmt: skip
+    mine = part * PART + tl.arange(0, PART)
+    up = tl.load(flags + mine)
+    size, _ = counted(words, 0, BLOCKS, WORDS)
+    tl.store(values + mine, tl.where(up > 0, 1.0 / tl.maximum(size, 1).to(tl.float32), 0.0), mask=mine < width)
+    if part == 0:
+        tl.store(masses, tl.minimum(size, 1).to(tl.float32))
+    for start in range(part * BLOCK, batch * steps, parts * BLOCK):
+        _read(
+            start + tl.arange(0, BLOCK),
+            targets, stride_item, stride_step, batch, steps, tokens, inputs, mask, labels, weights, whole,
+            None, None, None, 0, size.to(tl.int64), vocab_size, law_0, law_1, background, index, alpha,
+            IGNORED_0, IGNORED_1, FILLER, BOS, FROZEN_0, FROZEN_1, FROZEN_2, FROZEN_3,
+            UNDRAWN_0, UNDRAWN_1, UNDRAWN_2, UNDRAWN_3, RATE, False, False, False, False, 0, True,
+        )  # fmt: skip
 
 
 @triton.jit(do_not_specialize=[*VARYING, "number"])

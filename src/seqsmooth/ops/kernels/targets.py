@@ -9,10 +9,12 @@ import torch
 from torch import Tensor
 
 from seqsmooth.ops.kernels.launching import launch
+from seqsmooth.ops.kernels.pools import Flags, barred
 from seqsmooth.ops.kernels.sites import Sites, nowhere, numbered
 from seqsmooth.ops.kernels.sizes import blocks, power_of_2
-from seqsmooth.ops.kernels.target_kernels import sample_kernel, target_kernel
+from seqsmooth.ops.kernels.target_kernels import batch_kernel, sample_kernel, target_kernel
 from seqsmooth.ops.positions import Positions, Reading, Source
+from seqsmooth.ops.tables import DenseTable, padded
 
 
 @dataclass(frozen=True, eq=False)
@@ -47,6 +49,28 @@ def expectation(source: Source, sites: Sites, alpha: float) -> tuple[Reading, Te
         constants | more | {"SMOOTHED": True, "BLOCK": 128},
     )
     return out.reading(), index, background
+
+
+def batch_expectation(
+    source: Source, sites: Sites, alpha: float, excluded: tuple[int, ...]
+) -> tuple[Reading, Tensor, Tensor, DenseTable]:
+    """The same over the batch's own tokens but the excluded ones, of which it makes a table of one row."""
+    batch, steps = source.targets.shape
+    out, vocab_size, device = _allocate(source, 1, math.inf), sites.vocab_size, source.targets.device
+    index, background = torch.empty_like(out.labels), torch.empty_like(out.labels, dtype=torch.float32)
+    values = torch.empty(1, padded(vocab_size), dtype=torch.float32, device=device)
+    masses = torch.empty_like(values[:, 0])
+    flags = Flags.over(vocab_size, batch * steps, device)
+    (given, constants), (first, second, _), more = out.arguments(source), sites.law(), sites.constants()
+    row = (*flags.memory, values, masses, values.shape[1], vocab_size, first, second)
+    launch(
+        batch_kernel,
+        (flags.programs + 1,),
+        (*given, *row, background, index, alpha),
+        constants | more | barred(excluded) | flags.constants | {"BLOCK": 128},
+        num_warps=16,
+    )
+    return out.reading(), index, background, DenseTable(values, masses, columns=vocab_size)
 
 
 def samples(
