@@ -29,7 +29,7 @@ class Similarity(TokenLaw):
     r^freq(v, y) = cos(v, y) - beta * min(f_v / f_y, f_y / f_v) promotes rare tokens around frequent ones and the other
     way round. A token without an embedding keeps all its mass and gets none; PAD and BOS are always such tokens.
 
-    Temperatures are in cosine units as in the paper. The authors' code uses (1 + cos) / 2 and beta / tau: its
+    Temperatures are in cosine units as in the paper. The authors' code has (cos - 1) / 2 and beta / tau: its
     tau_word .15 is 0.30 here, and its tau_word .09 with promote_rarity 1 is tau = beta = 0.18 here.
 
     Args:
