@@ -19,6 +19,7 @@ from seqsmooth.smoothing.records import Draws, Measure, Truth, measured, stack_a
 from seqsmooth.smoothing.sequence_law import PooledLaw, Setting
 from seqsmooth.smoothing.similarity import Similarity
 from seqsmooth.smoothing.token_law import TokenLaw
+from seqsmooth.smoothing.token_matrix import token_chunks
 
 if TYPE_CHECKING:
     from seqsmooth.ops.kernels.sites import Sites
@@ -312,7 +313,7 @@ class Hamming(PooledLaw):
 def _substitution(law: Similarity, undrawn: tuple[int, ...]) -> Tensor:  # (V, V)
     """S without its diagonal and without the undrawn tokens, each row of mass 1, or 0 where nothing is left."""
     table = torch.empty(law.vocab_size, law.vocab_size, dtype=law.units.dtype, device=law.units.device)
-    for tokens in law.token_chunks():
+    for tokens in token_chunks(law.vocab_size, law.units.device):
         rows = law.rows(tokens)
         rows[torch.arange(len(tokens), device=rows.device), tokens] = 0
         for token in undrawn:
