@@ -22,10 +22,10 @@ def lists(groups: int, length: int, size: int, device: torch.device) -> Tensor:
 
 
 def row_of(targets: Tensor, excluded: tuple[int, ...], size: int) -> DenseTable:
-    from seqsmooth.ops.kernels.sites import Sites
+    from seqsmooth.ops.kernels.sites import FusedSites
     from seqsmooth.ops.kernels.targets import batch_expectation
 
-    sites = Sites((), None, 0.5, None, None, size, excluded[:4])
+    sites = FusedSites((), None, 0.5, None, None, size, excluded[:4])
     *_, table = batch_expectation(Source(targets, (-100,), 0), sites, 0.5, excluded)
     return table
 

@@ -1,6 +1,6 @@
 """Where a sequence may change, how likely, and into what: `Hamming` as its kernels see it.
 
-`Sites.arguments` is what the host hands over, and the functions after it are how a program reads that.
+`FusedSites.arguments` is what the host hands over, and the functions after it are how a program reads that.
 
 Let a position have m others to change into. With x uniform below m + exp(1 / tau), it changes if x < m, and then into
 the other number floor(x): one product decides both. Where the rate of a change is given, x is below m / rate instead.
@@ -22,7 +22,7 @@ NOWHERE = 2**31 - 1
 
 
 @dataclass(frozen=True, eq=False)
-class Sites:
+class FusedSites:
     """Which tokens may change, how likely, and the pool they change into.
 
     The pool is a list of tokens (`ids` and `sizes`), or the whole vocabulary (`vocab_size`) without `undrawn`.
@@ -73,7 +73,7 @@ class Sites:
 @cache
 def nowhere() -> tuple[tuple[object, ...], dict[str, object]]:
     """No place may change."""
-    return Sites((), None, 0.0, None, None, 0, ()).arguments()
+    return FusedSites((), None, 0.0, None, None, 0, ()).arguments()
 
 
 @cache

@@ -10,7 +10,7 @@ from torch import Tensor
 
 from seqsmooth.ops.kernels.launching import launch
 from seqsmooth.ops.kernels.pools import Flags, barred
-from seqsmooth.ops.kernels.sites import Sites, nowhere, numbered
+from seqsmooth.ops.kernels.sites import FusedSites, nowhere, numbered
 from seqsmooth.ops.kernels.sizes import blocks, power_of_2
 from seqsmooth.ops.kernels.target_kernels import batch_kernel, sample_kernel, target_kernel
 from seqsmooth.ops.positions import Positions, Reading, Source
@@ -37,7 +37,7 @@ def truth(source: Source) -> Reading:
     return out.reading()
 
 
-def expectation(source: Source, sites: Sites, alpha: float) -> tuple[Reading, Tensor, Tensor]:
+def expectation(source: Source, sites: FusedSites, alpha: float) -> tuple[Reading, Tensor, Tensor]:
     """The closed form: the mass on the truth, the number of each position's pool (B, T), and the mass on that."""
     out, grid = _allocate(source, 1, math.inf), _blocks(source)
     index, background = torch.empty_like(out.labels), torch.empty_like(out.labels, dtype=torch.float32)
@@ -52,7 +52,7 @@ def expectation(source: Source, sites: Sites, alpha: float) -> tuple[Reading, Te
 
 
 def batch_expectation(
-    source: Source, sites: Sites, alpha: float, excluded: tuple[int, ...]
+    source: Source, sites: FusedSites, alpha: float, excluded: tuple[int, ...]
 ) -> tuple[Reading, Tensor, Tensor, DenseTable]:
     """The same over the batch's own tokens but the excluded ones, of which it makes a table of one row."""
     batch, steps = source.targets.shape
@@ -75,7 +75,7 @@ def batch_expectation(
 
 def samples(
     source: Source,
-    sites: Sites,
+    sites: FusedSites,
     points: Tensor,  # (B, L, T) float64, uniform in [0, 1)
     alpha: float,
     *,
