@@ -35,7 +35,7 @@ CELLS: dict[str, tuple[Callable[[], SequenceLaw | None], bool, list[str], int]] 
     "sampled batch": (lambda: ss.Hamming(0.3, pool="batch", samples=5), False, ["sorted_kernel", *SAMPLED], 0),
     "sampled refs": (lambda: ss.Hamming(0.3, pool="refs", samples=5), False, ["sorted_kernel", *SAMPLED], 0),
     "sampled tok-seq": (lambda: ss.Hamming(0.3, pool="refs", samples=5), True, ["sorted_kernel", *SAMPLED], 2),
-    "exact long batch": (lambda: ss.Hamming(0.3, pool="batch"), False, ["flagged_kernel", "target_kernel"], 0),
+    "exact long batch": (lambda: ss.Hamming(0.3, pool="batch"), False, ["batch_kernel"], 0),
     "sampled long batch": (lambda: ss.Hamming(0.3, pool="batch", samples=5), False, ["flagged_kernel", *SAMPLED], 0),
     "rewarded": (
         lambda: ss.Rewarded(ss.rewards.Constant(), ss.Hamming(0.3, pool="refs"), 0.5, 5),

@@ -78,9 +78,9 @@ def linear_losses(
         hidden, weight = hidden.to(lower), weight.to(lower)
         bias = None if bias is None else bias.to(lower)
     if job.reduced and dispatch.fused(hidden, weight, bias):
-        from seqsmooth.ops.kernels import autograd, soft_cross_entropy
+        from seqsmooth.ops.kernels import autograd, sorted_target
 
-        if soft_cross_entropy.fits(job.target):
+        if sorted_target.fits(job.target):
             return RowLosses(*autograd.head_losses(hidden, weight, bias, job, chunk))
     job.wait()
     return job.reduce(_again_in_backward(hidden, weight, bias, job.per_row(), chunk))

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Literal
 
 import torch
@@ -13,15 +13,17 @@ from seqsmooth.ops import checks
 from seqsmooth.ops.precision import finest
 from seqsmooth.ops.sampling import Generator, categorical, uniforms
 from seqsmooth.ops.soft_target import Rows, SoftTarget
-from seqsmooth.ops.tables import DenseTable
-from seqsmooth.smoothing.pools import Listed, Pool, PoolName, Vocabulary, batch_row, draw_other
+from seqsmooth.ops.tables import DenseTable, Table
+from seqsmooth.smoothing.pools import Listed, Pool, PoolName, Vocabulary, batch_has_row, draw_other, not_in_batch
 from seqsmooth.smoothing.records import Draws, Measure, Truth, measured, stack_atoms
 from seqsmooth.smoothing.sequence_law import PooledLaw, Setting
 from seqsmooth.smoothing.similarity import Similarity
 from seqsmooth.smoothing.token_law import TokenLaw
+from seqsmooth.smoothing.token_matrix import token_chunks
 
 if TYPE_CHECKING:
-    from seqsmooth.ops.kernels.targets import Sampled, Sites
+    from seqsmooth.ops.kernels.sites import Sites
+    from seqsmooth.ops.kernels.targets import Sampled
 
 MOST_STEPS = 8192
 """The longest sequence that a kernel draws at once."""
@@ -192,15 +194,16 @@ class Hamming(PooledLaw):
     def _fused_expectation(self, truth: Truth) -> Measure:
         from seqsmooth.ops.kernels import targets
 
-        row = batch_row(truth) if self.pool == "batch" and not self.listed else None
-        if row is None:
-            pool = self.pool_of(truth)
-            sites, table = self._kernel_sites(truth, pool), pool.table
+        table: Table
+        if self.pool == "batch" and not self.listed and batch_has_row(truth):
+            sites, excluded = self._kernel_sites(truth, None), not_in_batch(truth)
+            made = targets.batch_expectation(truth.source, sites, self.alpha, excluded)
+            reading, index, background, table = made
         else:
-            sizes, table = row
-            sites = replace(self._kernel_sites(truth, None), sizes=sizes)
-        reading, index, background = targets.expectation(truth.source, sites, self.alpha)
-        rows = Rows(self._shared_table() or table, index[:, None, :, None], background[:, None, :, None])
+            pool = self.pool_of(truth)
+            sites, table = self._kernel_sites(truth, pool), self._shared_table() or pool.table
+            reading, index, background = targets.expectation(truth.source, sites, self.alpha)
+        rows = Rows(table, index[:, None, :, None], background[:, None, :, None])
         return measured(truth, reading, rows)
 
     def _fused_samples(self, truth: Truth, count: int, generator: Generator | None, *, probable: bool) -> Sampled:
@@ -212,7 +215,7 @@ class Hamming(PooledLaw):
         return targets.samples(truth.source, sites, points, self.alpha, probable=probable)
 
     def _kernel_sites(self, truth: Truth, pool: Pool | None) -> Sites:
-        from seqsmooth.ops.kernels.targets import Sites
+        from seqsmooth.ops.kernels.sites import Sites
 
         listed = pool if isinstance(pool, Listed) else None
         return Sites(
@@ -310,7 +313,7 @@ class Hamming(PooledLaw):
 def _substitution(law: Similarity, undrawn: tuple[int, ...]) -> Tensor:  # (V, V)
     """S without its diagonal and without the undrawn tokens, each row of mass 1, or 0 where nothing is left."""
     table = torch.empty(law.vocab_size, law.vocab_size, dtype=law.units.dtype, device=law.units.device)
-    for tokens in law.token_chunks():
+    for tokens in token_chunks(law.vocab_size, law.units.device):
         rows = law.rows(tokens)
         rows[torch.arange(len(tokens), device=rows.device), tokens] = 0
         for token in undrawn:

@@ -10,6 +10,7 @@ from torch import Tensor
 from seqsmooth.ops import checks
 from seqsmooth.ops.cross_entropy import Job, plain_losses
 from seqsmooth.ops.kernels import finishing
+from seqsmooth.ops.kernels.launching import launch
 from seqsmooth.ops.kernels.sizes import blocks
 from seqsmooth.ops.kernels.soft_cross_entropy import FOLDED, run
 from seqsmooth.ops.tables import padded
@@ -180,17 +181,16 @@ def _emptied(states: Tensor, state: Tensor) -> Tensor:
     states = states.contiguous()
     clean = torch.empty_like(states)
     if states.numel():
-        finishing.emptied[(states.shape[0],)](states, clean, state, states.shape[1], 2048, num_warps=4)
+        rows, width = states.shape
+        launch(finishing.emptied, (rows,), (states, clean, state, width), {"BLOCK": 2048}, num_warps=4)
     return clean
 
 
 def _summed(losses: tuple[Tensor, Tensor], job: Job) -> tuple[Tensor, Tensor]:
     smoothed, nll = losses
     total, total_nll = smoothed.new_empty(()), smoothed.new_empty(())
-    finishing.summed[(1,)](
-        smoothed, nll, smoothed.shape[0], job.items, job.factor, total, total_nll, job.items is not None, 4096,
-        num_warps=8,
-    )  # fmt: skip
+    given = (smoothed, nll, smoothed.shape[0], job.items, job.factor, total, total_nll)
+    launch(finishing.summed, (1,), given, {"COUNTED": job.items is not None, "BLOCK": 4096}, num_warps=8)
     return total, total_nll
 
 
@@ -201,7 +201,6 @@ def _rescale(gradients: tuple[Tensor | None, ...], upstream: Tensor, job: Job) -
     if not any(sizes):
         return
     first, second, third = (*made, None, None)[:3]
-    finishing.rescaled[(min(528, blocks(max(sizes), 4096)),)](
-        first, second, third, *(*sizes, 0, 0)[:3], upstream, job.items, job.factor,
-        COUNTED=job.items is not None, FOLD=made[0].dtype in FOLDED, NUMBER=len(made), BLOCK=4096, num_warps=8,
-    )  # fmt: skip
+    given = (first, second, third, *(*sizes, 0, 0)[:3], upstream, job.items, job.factor)
+    constants = {"COUNTED": job.items is not None, "FOLD": made[0].dtype in FOLDED, "NUMBER": len(made), "BLOCK": 4096}
+    launch(finishing.rescaled, (min(528, blocks(max(sizes), 4096)),), given, constants, num_warps=8)
