@@ -84,3 +84,12 @@ def test_decoder_inputs_are_there_already(as_on_a_gpu: None) -> None:
     with counted() as names:
         assert candidates.inputs.shape == (4, 1, 6)
     assert names == []
+
+
+def test_the_head_multiplies_before_it_looks_at_targets(as_on_a_gpu: None) -> None:
+    """So that a GPU has work while the host is busy with them."""
+    objective = ss.Objective(ss.Hamming(0.3), ss.Similarity(VECTORS, 0.3, alpha=0.5), specials=SPECIALS, vocab_size=V)
+    with counted() as names:
+        objective.head(torch.randn(*TARGETS.shape, 5), torch.randn(V, 5), TARGETS)
+    assert names.index("mm.out") < names.index("target_kernel"), names
+    assert names.count("mm.out") == 1
