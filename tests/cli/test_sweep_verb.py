@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import fcntl
 import json
+import shlex
 import signal
 import subprocess
 import sys
@@ -17,8 +18,10 @@ import yaml
 
 from oracles.small_corpora import captions
 from seqsmooth.cli.main import main
+from seqsmooth.cli.train import Afterwards
 from seqsmooth.metrics.report import Report
 from seqsmooth.training import Run
+from seqsmooth.training.sweep import plan_sweep
 
 SMALL: dict[str, Any] = {
     "row": "MLE",
@@ -130,7 +133,71 @@ def test_sweeps_that_are_none(folder: Path, capsys: pytest.CaptureFixture[str]) 
     small = str((folder / "small.yaml").resolve())
     common = "--trainer.max_epochs 2 --data.folder here"
     assert capsys.readouterr().out == f"seqsmooth train {small} --run runs/small/0 {common} --seed 0\n"
-    write(folder, {"configs": ["small.yaml"], "seeds": [1, 0]}, "more.sweep.yaml")
-    assert main(["train", "--sweep", "right.sweep.yaml", "more.sweep.yaml", "--print_config"]) == 0
-    told = [line.split("--run ")[1].split(" ")[0] for line in capsys.readouterr().out.splitlines()]
-    assert told == ["runs/small/0", "runs/small/1"]
+    more = {"configs": ["small.yaml"], "seeds": [1, 0], "overrides": {"trainer.max_epochs": 2}}
+    write(folder, more, "more.sweep.yaml")
+    for both in (["right.sweep.yaml", "more.sweep.yaml"], ["right.sweep.yaml", "--sweep", "more.sweep.yaml"]):
+        assert main(["train", "--sweep", *both, "--print_config"]) == 0
+        told = [line.split("--run ")[1].split(" ")[0] for line in capsys.readouterr().out.splitlines()]
+        assert told == ["runs/small/0", "runs/small/1"]
+
+
+def test_a_sweep_that_was_edited_is_not_done(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    captions(folder / "corpus")
+    write(folder, SMALL)
+    write(folder, {"configs": ["small.yaml"]}, "one.sweep.yaml")
+    assert main(["train", "small.yaml"]) == 0
+    capsys.readouterr()
+    assert main(["train", "--sweep", "one.sweep.yaml"]) == 0
+    assert capsys.readouterr().err == "1 of 1 runs were done before\n"
+    write(folder, {"configs": ["small.yaml"], "overrides": {"trainer.max_epochs": 7}}, "one.sweep.yaml")
+    assert main(["train", "--sweep", "one.sweep.yaml"]) == 1
+    assert "was begun with another config (other: `trainer.max_epochs`)" in capsys.readouterr().err
+    assert main(["choose", "one.sweep.yaml"]) == 2
+    assert "was made with other values of `trainer.max_epochs`" in capsys.readouterr().err
+    assert Run.open("runs/small/0").manifest["epochs"] == 1, "it is left as it was"
+
+
+def test_what_is_done_is_what_was_asked_for(folder: Path) -> None:
+    captions(folder / "corpus")
+    write(folder, SMALL)
+    (planned,) = plan_sweep(write_sweep(folder), Path("runs"))
+
+    def done(splits: str, metrics: tuple[str, ...] = ("cider",), *, observe: bool = False) -> bool:
+        return Afterwards((splits,), metrics, observe).is_done(planned)
+
+    assert not done("val")
+    assert main(["train", "small.yaml", "--decode", "val", "--metrics", "cider"]) == 0
+    assert done("val")
+    assert not done("test")
+    assert not done("val", ("cider", "rouge-l"))
+    assert not done("val", ()), "all metrics of the task"
+    assert not done("val", observe=True)
+    assert main(["decode", "runs/small/0", "--split", "val", "--metrics", "cider", "--observe"]) == 0
+    assert done("val", observe=True)
+    run = Run.open("runs/small/0")
+    weights = run.weights().read_bytes()
+    run.weights().write_bytes(b"others")
+    assert not done("val"), "what was written is of other weights"
+    run.weights().write_bytes(weights)
+    (run.folder / "manifest.json").write_text("{", encoding="utf-8")
+    assert not done("val"), "a damaged one says so itself, and takes no other with it"
+
+
+def write_sweep(folder: Path) -> Path:
+    write(folder, {"configs": ["small.yaml"]}, "one.sweep.yaml")
+    return folder / "one.sweep.yaml"
+
+
+def test_commands_of_a_sweep_can_be_pasted(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    name = "größe & co's $HOME.yaml"
+    write(folder, SMALL, name)
+    write(folder, {"configs": [name], "overrides": {"row": "it's 5 $"}, "grid": {"optimizer.lr": [0.1]}}, "a b.yaml")
+    words = ["train", "--sweep", "a b.yaml", "--runs", "my runs", "--decode", "val,test", "--observe", "--print_config"]
+    assert main(words) == 0
+    verb, *pasted = shlex.split(capsys.readouterr().out)
+    assert verb == "seqsmooth"
+    assert pasted[-3:] == ["--decode", "val,test", "--observe"]
+    assert main([*pasted, "--print_config"]) == 0
+    config = yaml.safe_load(capsys.readouterr().out)
+    assert (config["row"], config["optimizer"]["lr"]) == ("it's 5 $ (lr 0.1)", 0.1)
+    assert config["name"] == "größe & co's $HOME/lr=0.1"

@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
 from seqsmooth.cli.main import main
 from seqsmooth.reports.choices import choose
+from seqsmooth.training.config import plain
+from seqsmooth.training.reader import parse_config
 from seqsmooth.training.runs import KIND
 from seqsmooth.training.sweep import Planned
 
@@ -22,9 +25,12 @@ def planned(
     run = folder / config / f"tau={tau}" / str(seed)
     run.mkdir(parents=True)
     best = {"metric": metric, "value": value, "epoch": 3} if value is not None else None
-    held = {"kind": KIND, "name": config, "finished": value is not None, "best": best}
+    law = {"sequence": {"kind": "hamming", "tau": tau}}
+    values = {"name": f"{config}/tau={tau}", "row": f"(tau {tau})", "seed": seed, "objective": law}
+    made = parse_config(values | {"data": {"folder": "x"}, "model": {"kind": "show_tell"}})
+    held = {"kind": KIND, "name": config, "finished": value is not None, "best": best, "config": plain(made)}
     (run / "manifest.json").write_text(json.dumps(held), encoding="utf-8")
-    return Planned(Path(f"/configs/{config}.yaml"), seed, run, (), {TAU: tau})
+    return Planned(Path(f"/configs/{config}.yaml"), seed, run, (), made, {TAU: tau})
 
 
 def test_the_best_is_that_of_the_mean_over_seeds_among_finished_points(tmp_path: Path) -> None:
@@ -74,4 +80,34 @@ def test_the_verb(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytes
     held = json.loads((tmp_path / "choice.json").read_text(encoding="utf-8"))
     assert (held["sweep"], held["metric"]) == ("grid.sweep.yaml", "cider")
     assert [point["values"] for point in held["points"]] == [{TAU: 0.1}, {TAU: 0.2}]
+    assert main(["choose", "grid.sweep.yaml", "--out", "choice.json"]) == 0, "again"
     assert main(["choose", "nothing.sweep.yaml"]) == 2
+    assert main(["choose", "grid.sweep.yaml", "--out", "seq.yaml"]) == 2
+    assert "`out` must be a new file, or one of `seqsmooth choose`" in capsys.readouterr().err
+    assert "show_tell" in (tmp_path / "seq.yaml").read_text(encoding="utf-8")
+
+
+def test_runs_of_another_config_are_not_taken_for_those_of_the_sweep(tmp_path: Path) -> None:
+    made = planned(tmp_path, 0.1, 0, 12.5)
+    edited = replace(made, made=replace(made.made, trainer=replace(made.made.trainer, max_epochs=99)))
+    with pytest.raises(ValueError, match=r"must be of this sweep as it is now.* other values of `trainer\.max_epochs`"):
+        choose([edited])
+    moved = replace(made, made=replace(made.made, data=replace(made.made.data, folder="elsewhere")))
+    assert choose([moved]).points[0].score == 12.5, "a corpus may move"
+
+
+def test_of_equal_points_the_first_is_the_best_and_the_others_are_told(tmp_path: Path) -> None:
+    choice = choose([planned(tmp_path, tau, 0, score) for tau, score in ((0.1, 5.0), (0.2, 7.0), (0.3, 7.0))])
+    assert choice.best["seq"].values == {TAU: 0.2}
+    assert [line.split("3")[-1].strip() for line in choice.text().splitlines()[1:]] == ["", "best", "as good"]
+
+
+def test_a_score_that_is_no_number_never_wins(tmp_path: Path) -> None:
+    with pytest.raises(ValueError, match=r"tau=0\.1/0` must be a run with a finite score, but is one with nan instead"):
+        choose([planned(tmp_path, 0.1, 0, float("nan")), planned(tmp_path, 0.2, 0, 5.0)])
+
+
+def test_files_that_are_called_alike_are_told_apart_by_the_names_of_their_runs(tmp_path: Path) -> None:
+    several = [planned(tmp_path, 0.1, 0, 5.0, config="a/seq"), planned(tmp_path, 0.1, 0, 1.0, config="b/seq")]
+    several = [replace(each, config=Path("/elsewhere", each.config.parent.name, "seq.yaml")) for each in several]
+    assert {name: point.score for name, point in choose(several).best.items()} == {"a/seq": 5.0, "b/seq": 1.0}

@@ -3,9 +3,11 @@ from __future__ import annotations
 import json
 import re
 import shutil
+from collections.abc import Callable
 from html.parser import HTMLParser
 from pathlib import Path
 from statistics import mean
+from typing import Any
 
 import numpy as np
 import pytest
@@ -19,6 +21,7 @@ from seqsmooth.reports.behaviour import Recall, behaviour, recalls
 from seqsmooth.reports.examples import choose
 from seqsmooth.reports.rows import find_row, gather
 from seqsmooth.training.runs import Run
+from seqsmooth.training.writing import Request, write_split
 
 pytest.importorskip("pytorch_lightning")
 VOID = ("meta", "img")
@@ -195,7 +198,7 @@ def test_what_is_no_run_and_what_is_there_twice(folders: list[Path], tmp_path: P
     with pytest.raises(ValueError, match="must be the folder of a run"):
         write_report(Wish([tmp_path], tmp_path / "out"))
     shutil.copytree(folders[0], tmp_path / "copy")
-    with pytest.raises(ValueError, match="are both MLE, seed 0"):
+    with pytest.raises(ValueError, match="are both of seed 0"):
         gather([folders[0], tmp_path / "copy"], "test")
     manifest = tmp_path / "copy" / "manifest.json"
     manifest.write_text(manifest.read_text().replace('"finished": true', '"finished": false'))
@@ -209,3 +212,66 @@ def test_runs_without_scores_are_scored(folders: list[Path], tmp_path: Path) -> 
     (tmp_path / "run" / "scores" / "test.json").unlink()
     (row,) = gather([tmp_path / "run"], "test")
     assert row.scores[0]["cider"].value == pytest.approx(known)
+
+
+@pytest.mark.parametrize(
+    ("change", "told"),
+    [
+        (lambda held: held["config"]["optimizer"].update(lr=0.5), "differ in `optimizer.lr`"),
+        (lambda held: held["config"]["data"].update(fraction=0.5), "differ in `data.fraction`"),
+    ],
+    ids=["rate", "fraction"],
+)
+def test_runs_that_differ_in_more_than_their_seed_are_no_row(
+    folders: list[Path], tmp_path: Path, change: Callable[[dict[str, Any]], None], told: str
+) -> None:
+    shutil.copytree(folders[1], tmp_path / "other")
+    held = json.loads((tmp_path / "other" / "manifest.json").read_text())
+    change(held)
+    (tmp_path / "other" / "manifest.json").write_text(json.dumps(held))
+    with pytest.raises(ValueError, match=f"The runs of a row must differ in their seed alone.*{told}"):
+        gather([folders[0], tmp_path / "other"], "test")
+    held["config"]["row"] = held["row"] = "Another loss"
+    (tmp_path / "other" / "manifest.json").write_text(json.dumps(held))
+    assert [row.label for row in gather([folders[0], tmp_path / "other"], "test")] == ["MLE", "Another loss"]
+
+
+def test_rows_decoded_in_different_ways_do_not_compare(folders: list[Path], tmp_path: Path) -> None:
+    mle, tok = (tmp_path / name for name in ("mle", "tok"))
+    shutil.copytree(folders[0], mle)
+    shutil.copytree(folders[2], tok)
+
+    def decode_greedily(run: Path) -> None:
+        write_split(Request(runs=(run,), beam=1, overwrite=True, metrics=("cider",), device="cpu"))
+
+    decode_greedily(tok)
+    with pytest.raises(ValueError, match="`runs` must be decoded as their configs say in a table"):
+        write_report(Wish([mle, tok], tmp_path / "out", resamples=10))
+    with pytest.raises(ValueError, match="differ in how they were decoded"):
+        gather([folders[3], tok], "test")
+    decode_greedily(mle)
+    write_report(Wish([mle, tok], tmp_path / "out", resamples=10))
+
+
+def test_hypotheses_that_are_cut_short_are_one_sentence(folders: list[Path], tmp_path: Path) -> None:
+    shutil.copytree(folders[0], tmp_path / "run")
+    decoded = tmp_path / "run" / "decoded" / "test.jsonl"
+    decoded.write_text("".join(decoded.read_text().splitlines(keepends=True)[:3]))
+    with pytest.raises(ValueError, match=r"test\.jsonl` must be whole"):
+        behaviour(Run.open(tmp_path / "run"), "test")
+
+
+def test_a_report_replaces_nothing_but_a_report(folders: list[Path], tmp_path: Path) -> None:
+    (tmp_path / "site").mkdir()
+    (tmp_path / "site" / "index.html").write_text("mine")
+    with pytest.raises(ValueError, match=r"`out` must be a new folder, or one of a report.*index\.html is no report"):
+        write_report(Wish(folders, tmp_path / "site", resamples=10))
+    assert [path.name for path in (tmp_path / "site").iterdir()] == ["index.html"]
+
+
+def test_scores_of_two_signatures_are_no_row(folders: list[Path], tmp_path: Path) -> None:
+    shutil.copytree(folders[1], tmp_path / "other")
+    path = tmp_path / "other" / "scores" / "test.json"
+    path.write_text(path.read_text().replace("cider:D|", "cider:E|"))
+    with pytest.raises(ValueError, match="`runs` must be scored by one signature of a metric in a row"):
+        gather([folders[0], tmp_path / "other"], "test")

@@ -198,9 +198,13 @@ def test_the_device_is_busy_while_a_run_goes_on() -> None:
 
 def test_records_that_do_not_compare_are_refused() -> None:
     other = record("Tok, GloVe", 0, scored(1.0, 0), items="others")
-    with pytest.raises(ValueError, match="`records` must be of one signature of cider and of the same items"):
+    with pytest.raises(ValueError, match="`records` must be of the same items of test in a table"):
         make_page(Results((*several("MLE", 0.0), other)))
-    with pytest.raises(ValueError, match="of different seeds in a row"):
+    other = record("Tok, GloVe", 0, scored(1.0, 0))
+    other.scores["cider"] = replace(other.scores["cider"], signature="cider:D|otherwise")  # type: ignore[index]
+    with pytest.raises(ValueError, match="`records` must be of one signature of cider in a table"):
+        make_page(Results((*several("MLE", 0.0), other)))
+    with pytest.raises(ValueError, match="The runs of a row must be of different seeds"):
         make_page(Results((*several("MLE", 0.0), record("MLE", 2, scored(0.0, 2)))))
 
 

@@ -193,3 +193,76 @@ def test_a_damaged_record_is_one_sentence(run: Path, tmp_path: Path) -> None:
             Record.load(path)
     with pytest.raises(ValueError, match="must be a file that can be read"):
         Record.load(tmp_path / "nothing.json")
+
+
+def test_hypotheses_of_others_are_not_recorded_for_a_run(
+    root: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    mle, tok = ([str(root / "runs" / loss / seed) for seed in ("0", "1")] for loss in ("mle", "tok"))
+    for name, runs in (("both", mle), ("mixed", [mle[0], tok[0]])):
+        out = tmp_path / f"{name}.jsonl"
+        write_split(Request(runs=tuple(map(Path, runs)), out=out, metrics=("cider",), device="cpu"))
+    for name, runs, sentence in (
+        ("both", mle[:1], "must be written with the weights of"),  # one of two
+        ("both", mle[::-1], "must be written with the weights of"),
+        ("both", tok, "must be written with the weights of"),
+        ("mixed", [mle[0], tok[0]], "The runs of a row must differ in their seed alone"),
+    ):
+        words = ["record", *runs, "--hypotheses", str(tmp_path / f"{name}.jsonl"), "--out", str(tmp_path / "out")]
+        assert main(words) == 2, (name, runs)
+        assert sentence in capsys.readouterr().err
+    assert not (tmp_path / "out").exists()
+
+
+def test_hypotheses_of_one_name_do_not_replace_each_other(
+    root: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    run, path = root / "runs" / "mle" / "0", tmp_path / "out" / "demo" / "mle.0.test.test.json"
+    for beam in (1, 2):
+        (tmp_path / str(beam)).mkdir()
+        out = tmp_path / str(beam) / "test.jsonl"
+        write_split(Request(runs=(run,), out=out, beam=beam, metrics=("cider",), device="cpu"))
+        words = ["record", str(run), "--hypotheses", str(out), "--out", str(tmp_path / "out")]
+        assert main(words) == (0 if beam == 1 else 2)
+    assert "decoded in another way" in capsys.readouterr().err
+    assert Record.load(path).decoding["beam"] == 1
+    assert main([*words, "--overwrite"]) == 0
+    assert Record.load(path).decoding["beam"] == 2
+
+
+def test_a_run_decoded_otherwise_is_not_recorded_as_its_own(
+    root: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    shutil.copytree(root / "runs" / "mle" / "0", tmp_path / "run")
+    for how, told in (({"beam": 1}, "decoded with beam 1"), ({"which": "last"}, "decoded with which last")):
+        request = Request(runs=(tmp_path / "run",), overwrite=True, metrics=("cider",), device="cpu", **how)
+        write_split(request)
+        assert main(["record", str(tmp_path / "run"), "--out", str(tmp_path / "out")]) == 2
+        assert told in capsys.readouterr().err
+
+
+def test_runs_behind_links_are_found(root: Path, tmp_path: Path) -> None:
+    (tmp_path / "runs" / "mle").mkdir(parents=True)
+    (tmp_path / "runs" / "mle" / "0").symlink_to(root / "runs" / "mle" / "0")
+    (tmp_path / "runs" / "tok").symlink_to(root / "runs" / "tok")
+    (tmp_path / "runs" / "loop").symlink_to(tmp_path / "runs")
+    assert main(["record", str(tmp_path / "runs"), "--out", str(tmp_path / "out")]) == 0
+    found = sorted(path.name for path in (tmp_path / "out" / "demo").iterdir())
+    assert found == ["mle.0.test.json", "tok.0.test.json", "tok.1.test.json"]
+
+
+def test_the_command_of_a_config_of_ones_own_can_be_pasted(run: Path, tmp_path: Path) -> None:
+    manifest = run / "manifest.json"
+    held = json.loads(manifest.read_text())
+    name = "my 'own' größe/tau=0.2,alpha=0.3"
+    manifest.write_text(json.dumps(held | {"name": name, "config": held["config"] | {"name": name}}))
+    train, decode = (shlex.split(command) for command in record_run(run, "test").commands)
+    assert train == ["seqsmooth", "train", f"runs/{name}/0/config.yaml"]
+    assert decode == ["seqsmooth", "decode", f"runs/{name}/0", "--split", "test"]
+
+
+def test_a_record_never_leaves_its_folder(run: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    manifest = run / "manifest.json"
+    manifest.write_text(json.dumps(json.loads(manifest.read_text()) | {"name": "../../elsewhere"}))
+    assert main(["record", str(run), "--out", str(tmp_path / "out")]) == 2
+    assert "`name` must be a relative path without .." in capsys.readouterr().err

@@ -137,3 +137,25 @@ def test_a_forest_shows_zero_and_every_interval() -> None:
     assert places[0] < zero < places[1]
     assert "−" in drawn
     assert "<title>Tok: -2</title>" in drawn
+
+
+def test_rows_of_one_loss_are_told_apart_by_their_labels() -> None:
+    loss = name_loss({"sequence": {"kind": "hamming", "pool": "refs"}, "lazy": True})
+    rows = tuple((f"Seq (tau 0.{n})", loss, (Cell((float(n),)),)) for n in (2, 3))
+    rows += (("MLE", name_loss({}), (Cell((1.0,)),)),)
+    table = Table("", ("cider",), rows, None, {label: (0,) for label, _, _ in rows}, resamples=10)
+    first = [line.split(" | ")[0].strip("| ") for line in markdown(table).splitlines()[2:5]]
+    assert first == ["Seq (tau 0.2)", "Seq (tau 0.3)", "MLE"]
+    assert latex(table).count("Seq (tau 0.2) & ") == latex(table).count("Seq (tau 0.3) & ") == 1
+
+
+def test_labels_and_titles_may_hold_anything() -> None:
+    label = r"a|b <i> \ {y} $z$ & ~^"
+    rows = ((label, name_loss({}), (Cell((1.0,)),)), ("MLE", name_loss({}), (Cell((2.0,)),)))
+    table = Table("50 $ | <u>", ("cider",), rows, "MLE", {label: (0,), "MLE": (0,)}, resamples=10)
+    told = markdown(table)
+    assert "### 50 $ \\| &lt;u>" in told
+    assert told.count(r"| a\|b &lt;i> \ {y} $z$ & ~^ |") == 2
+    tex = latex(table)
+    assert r"a|b <i> \textbackslash{} \{y\} \$z\$ \& \textasciitilde{}\textasciicircum{} &" in tex
+    assert r"\caption{50 \$ | <u>." in tex

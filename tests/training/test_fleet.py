@@ -4,15 +4,20 @@ from __future__ import annotations
 
 import fcntl
 import os
+import pty
 import signal
+import subprocess
+import sys
 import threading
 import time
 from pathlib import Path
 
 import pytest
 
-from seqsmooth.training import fleet
+from seqsmooth.training import fleet, signals
 from seqsmooth.training.fleet import LOG, Job, run_fleet
+
+PYTHON = sys.executable
 
 
 @pytest.fixture(autouse=True)
@@ -24,6 +29,7 @@ def shell(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     script.chmod(0o755)
     monkeypatch.setattr(fleet.sys, "executable", str(script))
     monkeypatch.setattr(fleet, "PAUSE", 0.01)
+    monkeypatch.setattr(signals, "_leave_terminal", lambda: None)  # that of the tests is still there
 
 
 def job(name: str, command: str) -> Job:
@@ -80,7 +86,7 @@ def test_a_watch_is_told_what_runs_and_what_waits(capfd: pytest.CaptureFixture[s
     assert capfd.readouterr().err == ""  # the line is the caller's
 
 
-@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM, signal.SIGHUP])
 def test_a_signal_lets_runs_save_and_starts_no_more(number: signal.Signals) -> None:
     saves = "trap 'sleep 0.1; touch saved; exit 130' TERM; touch begun; while :; do sleep 0.02; done"
 
@@ -116,6 +122,23 @@ def test_a_second_signal_does_not_wait() -> None:
     striker.join()
 
 
+def test_a_hangup_that_comes_twice_is_one() -> None:
+    saves = "trap 'touch told; sleep 0.3; touch saved; exit 130' TERM; touch begun; while :; do sleep 0.02; done"
+
+    def strike() -> None:
+        for file in ("begun", "told"):
+            while not Path(file).exists():
+                time.sleep(0.01)
+            os.kill(os.getpid(), signal.SIGHUP)
+
+    striker = threading.Thread(target=strike)
+    striker.start()
+    with pytest.raises(KeyboardInterrupt):
+        run_fleet([job("a", saves)], 1)
+    striker.join()
+    assert Path("saved").exists(), "a terminal that is closed tells the leader of its session, and its group"
+
+
 def test_a_run_that_another_process_is_at_is_left_alone(capfd: pytest.CaptureFixture[str]) -> None:
     busy = job("busy", "touch twice")
     busy.folder.mkdir(parents=True)
@@ -137,3 +160,72 @@ def test_a_lock_lasts_as_long_as_the_run(tmp_path: Path) -> None:
 def test_the_number_at_once_is_checked() -> None:
     with pytest.raises(ValueError, match="`jobs` must be 1 or more, but is 0 instead"):
         run_fleet([], 0)
+
+
+def test_a_folder_that_cannot_be_made_takes_no_other_with_it(capfd: pytest.CaptureFixture[str]) -> None:
+    jobs = [job("a", "sleep 0.1; touch done"), job("b", "true")]
+    Path("runs").mkdir()
+    Path("runs/b").write_text("a file", encoding="utf-8")
+    assert run_fleet(jobs, 2) == [jobs[1]]
+    assert Path("done").exists()
+    assert "runs/b: failed: the system says: File exists (runs/b)" in capfd.readouterr().err
+
+
+def test_no_run_is_left_behind_when_the_fleet_itself_fails() -> None:
+    saves = "trap 'touch saved; exit 130' TERM; touch begun; while :; do sleep 0.02; done"
+
+    def watch(running: object, waiting: object) -> None:
+        if Path("begun").exists():
+            raise BrokenPipeError
+
+    with pytest.raises(BrokenPipeError):
+        run_fleet([job("a", saves)], 1, watch=watch)
+    assert Path("saved").exists()  # and it has ended: whoever holds the log is alive
+    with Path("runs/a", LOG).open("ab") as log:
+        fcntl.flock(log, fcntl.LOCK_EX | fcntl.LOCK_NB)
+
+
+def test_what_killed_a_run_is_said(capfd: pytest.CaptureFixture[str]) -> None:
+    killed, silent = job("killed", "echo all is well; kill -9 $$"), job("silent", "exit 3")
+    assert run_fleet([killed, silent], 1) == [killed, silent]
+    said = capfd.readouterr().err
+    assert "runs/killed: failed: killed by SIGKILL; the same command goes on with it" in said
+    assert "runs/silent: failed: it ended with status 3 and said nothing" in said
+
+
+def test_a_hangup_is_ignored_where_nohup_says_so() -> None:
+    before = signal.signal(signal.SIGHUP, signal.SIG_IGN)
+    try:
+        struck = job("a", f"kill -HUP {os.getpid()}; sleep 0.1; touch done")
+        assert run_fleet([struck], 1) == []
+    finally:
+        signal.signal(signal.SIGHUP, before)
+    assert Path("done").exists()
+
+
+def test_a_terminal_that_is_closed_lets_runs_save() -> None:
+    saves = "trap 'sleep 0.3; touch saved; exit 130' TERM; touch begun; while :; do sleep 0.02; done"
+    program = (
+        "import fcntl, termios; fcntl.ioctl(0, termios.TIOCSCTTY, 0); "  # it leads the session of this terminal
+        "from pathlib import Path; from seqsmooth.training import fleet; "
+        f"fleet.sys.executable = {fleet.sys.executable!r}; "
+        f"\ntry: fleet.run_fleet([fleet.Job(Path('runs/a'), ({saves!r},))], 1)\n"
+        "except KeyboardInterrupt: print('stopped', flush=True); raise SystemExit(130)"
+    )
+    ours, theirs = pty.openpty()
+    source = str(Path(fleet.__file__).resolve().parents[2])
+    begun = subprocess.Popen(
+        [PYTHON, "-c", program],
+        stdin=theirs,
+        stdout=theirs,
+        stderr=theirs,
+        start_new_session=True,
+        env=os.environ | {"PYTHONPATH": source},
+    )
+    os.close(theirs)
+    end = time.monotonic() + 60
+    while not Path("begun").exists() and time.monotonic() < end:
+        time.sleep(0.02)
+    os.close(ours)
+    assert begun.wait(timeout=60) == 130, "what it says at the end goes nowhere, and is no error"
+    assert Path("saved").exists()

@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from seqsmooth.training.config import Config, Rewarded, plain
-from seqsmooth.training.reader import differences, merge, parse_config, read_config, text_of
+from seqsmooth.training.reader import differences, load_yaml, merge, parse_config, read_config, text_of
 
 BASE: dict[str, Any] = {
     "data": {"folder": "data/x"},
@@ -157,3 +157,27 @@ def test_differences_are_named_by_their_dotted_keys() -> None:
     assert differences(one, one) == []
     assert differences(one, other) == ["seed", "trainer.bundle"]
     assert differences({"a": {"b": 1}}, {"a": {"c": 1}}) == ["a.b", "a.c"]
+
+
+@pytest.mark.parametrize(
+    ("text", "key"),
+    [
+        ("seed: 1\nrow: a\nseed: 2\n", "seed"),
+        ("data: {folder: x, folder: y}\n", "folder"),
+        ("data:\n  folder: x\n  'folder': y\n", "folder"),
+    ],
+    ids=["top", "flow", "quoted"],
+)
+def test_a_key_that_is_there_twice_is_refused(tmp_path: Path, text: str, key: str) -> None:
+    (tmp_path / "twice.yaml").write_text(text)
+    with pytest.raises(ValueError, match=f"the key '{key}' is there twice"):
+        load_yaml(tmp_path / "twice.yaml")
+
+
+def test_a_key_may_come_over_one_that_is_merged(tmp_path: Path) -> None:
+    (tmp_path / "merged.yaml").write_text("a: &a {x: 1, y: 2}\nb: {c: &c {<<: *a, x: 3}}\nd: {<<: *c, y: 4}\n")
+    assert load_yaml(tmp_path / "merged.yaml") == {
+        "a": {"x": 1, "y": 2},
+        "b": {"c": {"x": 3, "y": 2}},
+        "d": {"x": 3, "y": 4},
+    }

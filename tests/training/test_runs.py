@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import fcntl
 from pathlib import Path
 
 import pytest
@@ -45,3 +46,27 @@ def test_a_loss_that_is_no_number_ends_the_run(tmp_path: Path) -> None:
     wild = {"optimizer": {"lr": 3e38, "clip": None}, "schedule": {"kind": "constant", "warmup": 0}}
     with pytest.raises(ValueError, match=r"`loss` must be finite \(is `optimizer\.lr` too high"):
         train(parse_config(values(tmp_path / "corpus", **wild)), tmp_path / "run")
+
+
+def test_one_process_at_a_time(tmp_path: Path) -> None:
+    captions(tmp_path / "corpus")
+    made = parse_config(values(tmp_path / "corpus", trainer={"max_epochs": 1}))
+    (tmp_path / "run").mkdir()
+    with (tmp_path / "run" / ".lock").open("ab") as held:  # as another process would
+        fcntl.flock(held, fcntl.LOCK_EX)
+        with pytest.raises(ValueError, match="run` must be trained by one process at a time"):
+            train(made, tmp_path / "run")
+    assert not (tmp_path / "run" / "manifest.json").exists()
+    run = train(made, tmp_path / "run")
+    with (tmp_path / "run" / ".lock").open("ab") as held:
+        fcntl.flock(held, fcntl.LOCK_EX)
+        assert train(made, tmp_path / "run").manifest == run.manifest, "what is finished is nobody's to write"
+
+
+@pytest.mark.parametrize("seed", [-1, 2**63])
+def test_a_seed_that_no_generator_takes(tmp_path: Path, seed: int) -> None:
+    captions(tmp_path / "corpus")
+    made = parse_config(values(tmp_path / "corpus", seed=seed))
+    with pytest.raises(ValueError, match="`seed` must be "):
+        train(made, tmp_path / "run")
+    assert not (tmp_path / "run").exists()

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from datetime import date
 from pathlib import Path
 from typing import Any
 
@@ -74,3 +75,52 @@ def test_a_grid_that_is_none_is_refused(tmp_path: Path, grid: Any, message: str)
     write(tmp_path, "one.yaml", CONFIG)
     with pytest.raises(ValueError, match=message):
         plan_sweep(write(tmp_path, "a.sweep.yaml", {"configs": ["one.yaml"], "grid": grid}), Path("runs"))
+
+
+@pytest.mark.parametrize(
+    ("held", "message"),
+    [
+        ({"seeds": []}, "`seeds` must be a list of whole numbers, 0 or more"),
+        ({"seeds": [True]}, "`seeds` must be a list of whole numbers, 0 or more"),
+        ({"seeds": [-1]}, "`seeds` must be a list of whole numbers, 0 or more"),
+        ({"overrides": {"row": date(2020, 1, 1)}}, "`overrides.row` must be text"),
+        ({"overrides": {"seed": 3}}, "`overrides` must be without `seed`"),
+        ({"grid": {"seed": [3]}}, "`grid` must be without `seed`"),
+        ({"overrides": {"name": "../../elsewhere"}}, "`name` must be a relative path without"),
+        ({"overrides": {"name": "/elsewhere"}}, "`name` must be a relative path without"),
+    ],
+    ids=["no seeds", "yes", "negative", "date", "seed", "seed in grid", "above", "absolute"],
+)
+def test_a_sweep_that_would_go_wrong_is_refused(tmp_path: Path, held: dict[str, Any], message: str) -> None:
+    write(tmp_path, "one.yaml", CONFIG)
+    with pytest.raises(ValueError, match=message):
+        plan_sweep(write(tmp_path, "a.sweep.yaml", {"configs": ["one.yaml"]} | held), Path("runs"))
+
+
+@pytest.mark.parametrize("seed", ["x", "1.5", "-1", ""])
+def test_a_seed_that_is_none_is_refused(tmp_path: Path, seed: str) -> None:
+    write(tmp_path, "one.yaml", CONFIG)
+    sweep = write(tmp_path, "a.sweep.yaml", {"configs": ["one.yaml"]})
+    with pytest.raises(ValueError, match=f"`seed` must be a whole number, 0 or more, but is '{seed}' instead"):
+        plan_sweep(sweep, Path("runs"), [("seed", seed)])
+
+
+def test_two_runs_never_share_a_folder(tmp_path: Path) -> None:
+    (tmp_path / "other").mkdir()
+    write(tmp_path, "one.yaml", CONFIG)
+    write(tmp_path / "other", "one.yaml", CONFIG | {"optimizer": {"lr": 0.5}})
+    sweep = write(tmp_path, "a.sweep.yaml", {"configs": ["one.yaml", "other/one.yaml"]})
+    with pytest.raises(ValueError, match=r"both make runs/one/0, with other values of `optimizer\.lr`"):
+        plan_sweep(sweep, Path("runs"))
+    sweep = write(tmp_path, "a.sweep.yaml", {"configs": ["one.yaml"], "grid": {"data.folder": ["a/b", "a-b"]}})
+    with pytest.raises(ValueError, match=r"both make runs/one/folder=a-b/0, with other values of `data\.folder`"):
+        plan_sweep(sweep, Path("runs"))
+    (tmp_path / "other" / "one.yaml").write_text((tmp_path / "one.yaml").read_text(encoding="utf-8"))
+    sweep = write(tmp_path, "a.sweep.yaml", {"configs": ["one.yaml", "other/one.yaml", "one.yaml"], "seeds": [0, 0]})
+    assert len(plan_sweep(sweep, Path("runs"))) == 1, "the same again is done once"
+
+
+def test_a_folder_is_no_sweep(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    with pytest.raises(ValueError, match=r"`config` must be a file that is there.* but is \. instead"):
+        plan_sweep(".", Path("runs"))

@@ -10,8 +10,8 @@ from seqsmooth.cli.train import TOP, check_packages
 
 DESCRIPTION = """\
 Print the best validation score of every run of a sweep, mean over seeds, and mark the best point of each config. What
-a test split would say is not looked at. Values that `train --sweep` was given on the command line are given here, too,
-where they move the folders of runs."""
+a test split would say is not looked at. Values that `train --sweep` was given on the command line are given here, too:
+runs of other values are refused, not taken for those of the sweep."""
 
 EXAMPLES = """\
 examples:
@@ -33,13 +33,17 @@ def start(given: argparse.Namespace, dotted: Sequence[tuple[str, str]]) -> int:
     """Read, choose, print."""
     import json
 
+    from seqsmooth.ops import checks
     from seqsmooth.ops.files import check_destination, text_written_whole
 
     check_packages("seqsmooth choose", "yaml")
-    from seqsmooth.reports.choices import choose
+    from seqsmooth.reports.choices import KIND, choose
     from seqsmooth.training.sweep import plan_sweep
 
     out = None if given.out is None else check_destination("out", given.out)
+    if out is not None and out.exists():
+        ours = f'"kind": "{KIND}"' in out.read_text(encoding="utf-8", errors="replace")
+        checks.must(ours, "out", "a new file, or one of `seqsmooth choose`", f"{out}, which is something else,")
     overrides = [(name, getattr(given, name)) for name in TOP if getattr(given, name, None) is not None]
     choice = choose(plan_sweep(given.sweep, given.runs, [*overrides, *dotted]))
     print(choice.text(), flush=True)

@@ -36,6 +36,7 @@ def options(parser: argparse.ArgumentParser) -> None:
 def start(given: argparse.Namespace) -> int:
     """Write the records, all or none of those that cannot be made."""
     from seqsmooth.ops import checks
+    from seqsmooth.ops.files import inner_path
     from seqsmooth.reports.record import Record
     from seqsmooth.reports.recording import record_hypotheses, record_run
 
@@ -46,15 +47,17 @@ def start(given: argparse.Namespace) -> int:
     else:
         records = [record_run(folder, given.split) for folder in _scored(given.runs, given.split)]
     checks.must(len(records) > 0, "runs", f"one or more with scores of {given.split}", "none")
-    names = [record.file for record in records]
+    names = [inner_path("name", str(record.file)) for record in records]
     for name in names:
         checks.must(names.count(name) == 1, "runs", "of different names, seeds or splits", f"two of {name}")
     for record in records:
         path = out / record.file
         if path.is_file() and not given.overwrite:
-            same = Record.load(path).facts["started"] == record.facts["started"]
+            there = Record.load(path)
+            same = there.facts["started"] == record.facts["started"]
+            same = same and (there.members, there.decoding) == (record.members, record.decoding)
             rule = "of the same run, or replaced with --overwrite"
-            checks.must(same, str(path), rule, "of another one")
+            checks.must(same, str(path), rule, "of another one, or of one decoded in another way")
     for record in records:
         path = out / record.file
         path.parent.mkdir(parents=True, exist_ok=True)

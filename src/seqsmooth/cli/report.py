@@ -75,9 +75,11 @@ def start(given: argparse.Namespace) -> int:
 
 def find_runs(folders: list[Path]) -> list[Path]:
     """The folders of runs: those given, and those below a given folder that is none."""
+    from seqsmooth.ops.files import files_below
+
     found: list[Path] = []
     for folder in folders:
-        below = [path.parent for path in sorted(folder.rglob("manifest.json"))]
+        below = [path.parent for path in files_below(folder, "manifest.json")]
         found += [folder] if (folder / "manifest.json").is_file() or not below else below
     return list(dict.fromkeys(found))
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import shlex
 import sys
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -13,6 +14,7 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from seqsmooth.training.config import Config
     from seqsmooth.training.runs import Run
+    from seqsmooth.training.sweep import Planned
 
 DESCRIPTION = """\
 Train a model as a config says, and keep everything in the folder of the run: resolved config, manifest, log.csv,
@@ -45,10 +47,13 @@ class Afterwards:
     observe: bool
 
     def __post_init__(self) -> None:
+        from seqsmooth.metrics import suite
         from seqsmooth.ops import checks
 
         for name, given in (("observe", self.observe), ("metrics", self.metrics)):
             checks.must(bool(self.splits) or not given, name, "given with --decode, whose output it looks at", "alone")
+        for name in self.metrics:  # now, and not when all is learned
+            checks.one_of("metrics", name, suite.NAMES)
 
     def words(self) -> list[str]:
         """The same as words of a command line."""
@@ -56,16 +61,27 @@ class Afterwards:
         given = [word for name, listed in lists.items() if listed for word in (name, ",".join(listed))]
         return given + ["--observe"] * self.observe
 
-    def is_done(self, folder: Path) -> bool:
-        """Whether a run has ended, and all of this is done."""
+    def is_done(self, planned: Planned) -> bool:
+        """Whether a run has ended, and all of this is done; one that is refused is not, and will say why itself."""
         from seqsmooth.training.runs import Run
 
-        if not (folder / "manifest.json").is_file():
+        try:
+            run = Run.open(planned.folder)
+            return run.finished and not run.changed(planned.made) and all(self._has(run, each) for each in self.splits)
+        except ValueError:
             return False
-        run = Run.open(folder)
-        wanted = [run.scores(split) for split in self.splits]
-        wanted += [run.folder / "behaviour" / f"{split}.json" for split in self.splits if self.observe]
-        return run.finished and all(path.is_file() for path in wanted)
+
+    def _has(self, run: Run, split: str) -> bool:
+        from seqsmooth.metrics.report import Report
+        from seqsmooth.reports.behaviour import remembered
+        from seqsmooth.training.writing import check_own, usual_metrics
+
+        if not run.scores(split).is_file():
+            return False
+        check_own(run, split)
+        held = Report.load(run.scores(split))
+        asked = self.metrics or usual_metrics(run.manifest["task"])
+        return {*asked} <= {*held.scores, *held.absent} and (not self.observe or remembered(run, split) is not None)
 
 
 def options(parser: argparse.ArgumentParser) -> None:
@@ -75,7 +91,7 @@ def options(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("config", nargs="?", metavar="CONFIG", help="a YAML file")
     parser.add_argument("--run", type=Path, metavar="FOLDER", help="the folder of the run (default runs/NAME/SEED)")
     rule = "train every config that these files list, for every seed; what is done is passed over"
-    parser.add_argument("--sweep", nargs="+", metavar="FILE", help=rule)
+    parser.add_argument("--sweep", nargs="+", action="extend", metavar="FILE", help=rule)
     parser.add_argument("--jobs", type=int, metavar="N", help="with --sweep: so many runs at once (default 1)")
     rule = "afterwards write and score these splits with the best weights, as in val,test"
     parser.add_argument("--decode", metavar="SPLITS", help=rule)
@@ -136,7 +152,6 @@ def _listed(name: str, given: str | None) -> tuple[str, ...]:
 
 def _one(config: Config, folder: Path, after: Afterwards) -> int:
     from seqsmooth.data import open_corpus
-    from seqsmooth.metrics import suite
     from seqsmooth.ops import checks
     from seqsmooth.training.places import find_corpus
     from seqsmooth.training.runs import Run
@@ -145,8 +160,6 @@ def _one(config: Config, folder: Path, after: Afterwards) -> int:
     there = tuple(open_corpus(find_corpus(config.data.folder)).splits)
     for split in after.splits:  # now, and not when all is learned
         checks.one_of("decode", split, there)
-    for name in after.metrics:
-        checks.one_of("metrics", name, suite.NAMES)
     before = folder.is_dir() and (folder / "manifest.json").is_file() and Run.open(folder).finished
     run = train(config, folder)
     if local_rank() > 0:
@@ -183,20 +196,16 @@ def _observe(run: Run, config: Config, split: str) -> None:
 def _sweep(given: argparse.Namespace, overrides: Sequence[tuple[str, str]], after: Afterwards) -> int:
     from seqsmooth.ops import checks
     from seqsmooth.training.fleet import Job, run_fleet
-    from seqsmooth.training.sweep import Planned, plan_sweep
+    from seqsmooth.training.sweep import each_once, plan_sweep
 
     checks.must(given.run is None, "run", "left out with --sweep, which makes many", given.run)
     jobs = 1 if given.jobs is None else checks.at_least("jobs", given.jobs, 1)
-    firsts: dict[Path, Planned] = {}  # a run that two files ask for is done once
-    for file in given.sweep:
-        for each in plan_sweep(file, given.runs, overrides):
-            firsts.setdefault(each.folder, each)
-    planned = list(firsts.values())
+    planned = each_once(each for file in given.sweep for each in plan_sweep(file, given.runs, overrides))
     if given.print_config:
         for each in planned:
-            print("seqsmooth", *each.words())
+            print(shlex.join(["seqsmooth", *each.words(), *after.words()]))
         return 0
-    left = [each for each in planned if not after.is_done(each.folder)]
+    left = [each for each in planned if not after.is_done(each)]
     if len(left) < len(planned):
         print(f"{len(planned) - len(left)} of {len(planned)} runs were done before", file=sys.stderr, flush=True)
     try:

@@ -18,6 +18,7 @@ from typing import IO, Any
 
 from seqsmooth.decoding.hypotheses import Hypothesis
 from seqsmooth.ops import checks
+from seqsmooth.ops.files import locked
 
 KIND = "seqsmooth hypotheses in the making 1"
 Id = int | str
@@ -152,14 +153,8 @@ class HypothesisFile:
 
 def _lock(file: IO[str], path: Path) -> None:
     """Keep other processes away until the file is closed or this process dies, where the system can."""
-    try:
-        import fcntl
-    except ImportError:
-        return
-    try:
-        fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
-    except BlockingIOError:
-        raise ValueError(f"`partial` must be written by one process, but {path} is by another one already.") from None
+    if not locked(file):
+        raise ValueError(f"`partial` must be written by one process, but {path} is by another one already.")
 
 
 def read_hypotheses(path: str | os.PathLike[str]) -> list[tuple[Id, list[Hypothesis]]]:

@@ -8,8 +8,9 @@ import secrets
 import shutil
 from collections.abc import Iterator
 from contextlib import contextmanager
-from pathlib import Path
-from typing import BinaryIO, TextIO
+from fnmatch import fnmatch
+from pathlib import Path, PurePosixPath
+from typing import IO, Any, BinaryIO, TextIO
 
 from seqsmooth.ops import checks
 
@@ -76,7 +77,7 @@ def folder_written_whole(path: str | os.PathLike[str]) -> Iterator[Path]:
             Path(lock.name).unlink(missing_ok=True)
 
 
-def locked(file: BinaryIO) -> bool:
+def locked(file: IO[Any]) -> bool:
     """Lock a file for as long as any process has it open; False where another has."""
     try:
         import fcntl
@@ -84,9 +85,33 @@ def locked(file: BinaryIO) -> bool:
         return True
     try:
         fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
-    except OSError:
+    except BlockingIOError:
         return False
+    except OSError:  # a file system without locks: likewise
+        return True
     return True
+
+
+def files_below(folder: Path, pattern: str) -> list[Path]:
+    """The files of a folder and of those below it, links to folders included; in order, each folder once."""
+    found, seen = [], set()
+    for place, folders, names in os.walk(folder, followlinks=True):
+        folders.sort()
+        real = os.path.realpath(place)
+        if real in seen:  # a link to where we come from, or to what was found already
+            folders.clear()
+            continue
+        seen.add(real)
+        found += [Path(place, name) for name in names if fnmatch(name, pattern)]
+    return sorted(found)
+
+
+def inner_path(name: str, value: str) -> PurePosixPath:
+    """Check a path that leads nowhere but below where it starts."""
+    path = PurePosixPath(value)
+    inner = value.strip() != "" and not path.is_absolute() and ".." not in path.parts and path.parts != ()
+    checks.must(inner, name, "a relative path without ..", repr(value))
+    return path
 
 
 def _to_disk(path: Path) -> None:

@@ -17,6 +17,7 @@ import torch
 
 from seqsmooth.data import Corpus
 from seqsmooth.models import Model
+from seqsmooth.ops import checks
 from seqsmooth.ops.files import text_written_whole
 from seqsmooth.reports.forcing import Bin, Corrupted, force
 from seqsmooth.training.runs import Run, load_model
@@ -94,6 +95,8 @@ def behaviour(run: Run, split: str, device: str = "cpu", *, data: Path | None = 
         return known
     model, corpus = load_model(run.folder, device=device, data=data)
     hypotheses = {name: found[0].tokens if found else () for name, found in run.hypotheses(split)}
+    rule = f"whole (`seqsmooth decode {run.folder} --split {split} --overwrite`)"
+    checks.must(hypotheses.keys() == {*corpus.ids(split)}, str(run.decoded(split)), rule, "of other items")
     written = [corpus.vocabulary.sentence(hypotheses[name]) for name in corpus.ids(split)]
     made = observe(model, corpus, split, written, torch.device(device))
     kept = _kept(run, split)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -9,7 +10,7 @@ from statistics import mean
 from typing import Any
 
 from seqsmooth.ops import checks
-from seqsmooth.training.reader import config_name
+from seqsmooth.training.reader import listed_keys
 from seqsmooth.training.runs import Run
 from seqsmooth.training.sweep import Planned, short_keys
 
@@ -47,7 +48,7 @@ class Choice:
     Attributes:
         metric: by which the runs chose their best weights.
         points: all of them.
-        best: by config, the best of those whose runs are all finished.
+        best: by config, the best of those whose runs are all finished; of several the first.
     """
 
     metric: str
@@ -80,7 +81,8 @@ class Choice:
         table = [["config", *(short[key] for key in keys), self.metric, "epoch", ""]]
         for point in self.points:
             score = "-" if point.score is None else f"{point.score:.2f}"
-            note = "best" if point is self.best.get(point.config) else ""
+            best = self.best.get(point.config)
+            note = "" if best is None or point.score != best.score else "best" if point is best else "as good"
             if point.unfinished:
                 note = f"unfinished: seed {', '.join(map(str, point.unfinished))}"
             epochs = "-" if not point.epochs else ", ".join(map(str, point.epochs.values()))
@@ -98,13 +100,13 @@ def choose(planned: Sequence[Planned]) -> Choice:
         groups.setdefault((each.config, tuple(each.point.items())), []).append(each)
     metrics: dict[str, None] = {}
     points = []
-    for (config, values), several in groups.items():
-        found = {each.seed: _best(each.folder) for each in several}
+    for (_, values), several in groups.items():
+        found = {each.seed: _best(each) for each in several}
         there = {seed: best for seed, best in found.items() if best is not None}
         metrics |= dict.fromkeys(str(best["metric"]) for best in there.values())
         points.append(
             Point(
-                config_name(config),
+                _name(several[0]),
                 dict(values),
                 {seed: float(best["value"]) for seed, best in there.items()},
                 {seed: int(best["epoch"]) for seed, best in there.items()},
@@ -121,13 +123,36 @@ def choose(planned: Sequence[Planned]) -> Choice:
     return Choice(next(iter(metrics)), tuple(points), best)
 
 
-def _best(folder: Path) -> dict[str, Any] | None:
+def _name(planned: Planned) -> str:
+    """The name of the config, without the values of the point behind it; two files may be called alike."""
+    return planned.made.name.rpartition("/")[0] if planned.point else planned.made.name
+
+
+def _best(planned: Planned) -> dict[str, Any] | None:
     """The best validation of a run; None where it is not finished."""
+    folder = planned.folder
     if not (folder / "manifest.json").is_file():
         return None
     run = Run.open(folder)
     if not run.finished:
         return None
+    changed = run.changed(planned.made)
+    if changed:
+        raise ValueError(
+            f"The run in {folder} must be of this sweep as it is now, but was made with other values of "
+            f"{listed_keys(changed)} (what `train --sweep` was given on the command line is given here, too)."
+        )
     best: dict[str, Any] | None = run.manifest["best"]
     checks.must(best is not None, str(folder), "a run with validation (`validation.every` above 0)", "one without")
+    assert best is not None
+    checks.must(math.isfinite(best["value"]), str(folder), "a run with a finite score", f"one with {best['value']}")
     return best
+
+
+def check_choice(held: Mapping[str, Any]) -> None:
+    """Check that something read from JSON is what `Choice.record` made; ValueError, KeyError or TypeError if not."""
+    for point in held["points"]:
+        whole = isinstance(point["values"], Mapping) and isinstance(point["best"], bool)
+        whole = whole and isinstance(point["config"], str) and isinstance(held["metric"], str)
+        if not whole or not (point["score"] is None or math.isfinite(point["score"])):
+            raise ValueError("it is not a choice")

@@ -93,7 +93,7 @@ def _table(section: Section) -> str:
     seeds = max(len(seeds) for seeds in table.seeds.values()) > 1
     head = ["Loss", "Reward", "V<sub>sub</sub>", *map(escape, table.headings), *(["seeds"] if seeds else [])]
     lines = ["<tr>" + "".join(f"<th{_left(n)}>{name}</th>" for n, name in enumerate(head)) + "</tr>"]
-    for number, (label, loss, cells) in enumerate(table.rows):
+    for number, ((label, _, cells), loss) in enumerate(zip(table.rows, table.losses, strict=True)):
         # On a phone the label stands for the first three columns.
         name = f'<span class="wide">{escape(loss.loss)}</span><span class="narrow">{escape(label)}</span>'
         told = [_chip(number) + name, escape(loss.reward), _pool(loss.pool), *map(_cell, cells)]

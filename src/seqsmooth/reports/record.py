@@ -9,14 +9,18 @@ it. A line a part, so that changes can be read.
 from __future__ import annotations
 
 import json
+import math
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
+from datetime import datetime
 from pathlib import Path, PurePosixPath
 from typing import Any
 
+import numpy as np
+
 from seqsmooth.metrics.report import TOTALS
 from seqsmooth.metrics.scores import Floats, mean
-from seqsmooth.ops.files import text_written_whole
+from seqsmooth.ops.files import inner_path, text_written_whole
 from seqsmooth.reports.behaviour import Behaviour, read_behaviour
 from seqsmooth.reports.packing import pack, unpack
 
@@ -102,6 +106,23 @@ class Record:
         number = len(columns[0][1]) if columns else 0
         return [{"split": "val"} | {name: values[n] for name, values in columns} for n in range(number)]
 
+    def _check(self) -> None:
+        """Check what tables are made of; any of the usual exceptions where it is not what it should be."""
+        facts = self.facts
+        numbers = [tally.value for tally in self.scores.values()] + [float(facts["seconds"])]
+        numbers += [value for values in self.curve.values() for value in values if value is not None]
+        whole = len(self.scores) > 0 and len(self.members) > 0 and all(map(math.isfinite, numbers))
+        whole = whole and isinstance(facts["config"], Mapping) and isinstance(facts["seed"], int)
+        whole = whole and facts["task"] in ("captions", "translation") and facts["config"].get("data") is not None
+        whole = whole and len({len(tally.statistics) for tally in self.scores.values()}) == 1
+        whole = whole and all(np.isfinite(tally.statistics).all() for tally in self.scores.values())
+        whole = whole and len({len(values) for values in self.curve.values()}) <= 1
+        whole = whole and (self.behaviour is None or len(self.behaviour.calibration) > 0)
+        datetime.fromisoformat(str(facts["started"]))
+        inner_path("name", str(self.file))
+        if not whole:
+            raise ValueError("its parts do not go together")
+
     @property
     def file(self) -> PurePosixPath:
         """Where it goes in a folder of records."""
@@ -138,7 +159,9 @@ class Record:
             "behaviour": None if self.behaviour is None else _short(asdict(self.behaviour)),
             "examples": {"seed": SEED, "written": [asdict(one) for one in self.examples]},
         }
-        lines = [f"{json.dumps(key)}: {json.dumps(part, ensure_ascii=False)}" for key, part in told.items()]
+        lines = [
+            f"{json.dumps(key)}: {json.dumps(part, ensure_ascii=False, allow_nan=False)}" for key, part in told.items()
+        ]
         with text_written_whole(path) as file:
             file.write("{\n" + ",\n".join(lines) + "\n}\n")
 
@@ -155,7 +178,7 @@ class Record:
                 for name, part in held["scores"].items()
             }
             seen = held["behaviour"]
-            return cls(
+            made = cls(
                 facts={name: held["run"][name] for name in FACTS},
                 data=str(held["data"]),
                 split=str(held["split"]),
@@ -169,6 +192,8 @@ class Record:
                 behaviour=None if seen is None else read_behaviour(seen),
                 examples=tuple(Written(**one) for one in held["examples"]["written"]),
             )
+            made._check()
+            return made
         except OSError as error:
             raise ValueError(
                 f"`record` must be a file that can be read, but {path} cannot: {error.strerror}."

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import hashlib
 import json
+import math
+import shlex
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path, PurePosixPath
@@ -15,6 +17,7 @@ from seqsmooth.decoding import Hypothesis, read_hypotheses
 from seqsmooth.metrics.report import Report
 from seqsmooth.metrics.scores import Scores
 from seqsmooth.ops import checks
+from seqsmooth.reports.alike import Member, check_row
 from seqsmooth.reports.behaviour import remembered
 from seqsmooth.reports.record import FACTS, SEED, Record, Tally, Written
 from seqsmooth.text import Vocabulary
@@ -22,6 +25,7 @@ from seqsmooth.training.config import plain
 from seqsmooth.training.places import find_config
 from seqsmooth.training.reader import differences, read_config
 from seqsmooth.training.runs import FREE, Run
+from seqsmooth.training.writing import check_own, check_weights, known_settings
 
 EXAMPLES = 20
 _NAMES = ("name", "row", "table", "seed")
@@ -33,6 +37,12 @@ def record_run(folder: Path, split: str) -> Record:
     way_out = f"decoded and scored (`seqsmooth decode {folder} --split {split} --observe`)"
     there = run.decoded(split).is_file() and run.scores(split).is_file()
     checks.must(there, str(folder), way_out, f"one without scores of {split}")
+    other = check_own(run, split)
+    rule = (
+        f"decoded as its config says (`seqsmooth decode {folder} --split {split} --overwrite`), or else to a file of "
+        "its own (`decode --out FILE`, `record --hypotheses FILE`)"
+    )
+    checks.must(not other, str(folder), rule, f"decoded with {', '.join(f'{key} {other[key]}' for key in other)}")
     made = _record([run], run.decoded(split), run.scores(split))
     return replace(made, curve=_curve(run), behaviour=remembered(run, split))
 
@@ -43,9 +53,17 @@ def record_hypotheses(folders: Sequence[Path], hypotheses: Path) -> Record:
     scores = hypotheses.with_suffix(".scores.json")
     there = hypotheses.is_file() and scores.is_file()
     checks.must(there, "hypotheses", "a file of `seqsmooth decode RUN... --out FILE`", str(hypotheses))
+    members = [
+        Member(
+            str(run.folder), int(run.manifest["seed"]), run.manifest["config"], run.manifest["data"]["fingerprint"], {}
+        )
+        for run in runs
+    ]
+    check_row(str(runs[0].manifest["row"] or runs[0].name), members)
     made = _record(runs, hypotheses, scores)
     *trained, decode = made.commands
-    return replace(made, variant=hypotheses.stem, commands=(*trained, f"{decode} --out {hypotheses.name}"))
+    out = f"{decode} --out {shlex.quote(hypotheses.name)}"
+    return replace(made, variant=hypotheses.stem, commands=(*trained, out))
 
 
 def _finished(folder: Path) -> Run:
@@ -61,10 +79,8 @@ def _record(runs: Sequence[Run], decoded: Path, scored: Path) -> Record:
     report = Report.load(scored)
     for scores in report.scores.values():
         checks.must(list(scores) == ids, str(scored), "of the hypotheses beside it", "of other items")
-    try:
-        settings = json.loads(decoded.with_suffix(".settings.json").read_text(encoding="utf-8"))
-    except (OSError, ValueError) as error:
-        raise checks.wrong(str(decoded), "with its settings beside it", "without") from error
+    settings = known_settings(decoded)
+    check_weights(runs, decoded, settings)
     facts, split = _facts(runs[0]), str(settings["split"])
     names = [f"runs/{run.name}/{run.manifest['seed']}" for run in runs]
     return Record(
@@ -105,15 +121,20 @@ def _tally(name: str, scores: Scores) -> Tally:
 def _curve(run: Run) -> dict[str, list[float | None]]:
     rows = [row for row in run.log if row["split"] == "val"]
     names = [name for name in (rows[0] if rows else {}) if name != "split"]
-    found: dict[str, list[float | None]] = {name: [row.get(name) for row in rows] for name in names}
+    found = {name: [_finite(row.get(name)) for row in rows] for name in names}
     return {name: values for name, values in found.items() if any(value is not None for value in values)}
+
+
+def _finite(value: Any) -> float | None:
+    return value if isinstance(value, (int, float)) and math.isfinite(value) else None
 
 
 def _decoding(names: Sequence[str], config: Mapping[str, Any], settings: Mapping[str, Any]) -> str:
     """As the config says, or otherwise."""
-    words = [f"--{key} {settings[key]}" for key in ("beam", "length") if settings[key] != config[key]]
-    words += [f"--mean {settings['mean']}"] if "mean" in settings else []
-    return " ".join(["seqsmooth decode", *names, f"--split {settings['split']}", *words])
+    given = [key for key in ("beam", "length") if settings[key] != config[key]]
+    given += [key for key in ("mean", "which") if key in settings]
+    words = [word for key in given for word in (f"--{key}", str(settings[key]))]
+    return shlex.join(["seqsmooth", "decode", *names, "--split", str(settings["split"]), *words])
 
 
 def _training(facts: Mapping[str, Any]) -> str:
@@ -126,10 +147,11 @@ def _training(facts: Mapping[str, Any]) -> str:
         except ValueError:
             continue
         changed = [key for key in differences(shipped, facts["config"]) if key not in (*FREE, *_NAMES)]
-        words = [f"--{key} {_word(_at(facts['config'], key))}" for key in changed]
-        words += [] if shipped["name"] == name else [f"--run runs/{name}/{seed}"]
-        return " ".join(["seqsmooth train", str(path), *words, f"--seed {seed}"])
-    return f"seqsmooth train {name}.yaml --seed {seed}"  # a config of one's own
+        words = [word for key in changed for word in (f"--{key}", json.dumps(_at(facts["config"], key)))]
+        words += [] if shipped["name"] == name else ["--run", f"runs/{name}/{seed}"]
+        return shlex.join(["seqsmooth", "train", str(path), *words, "--seed", str(seed)])
+    # A config of one's own: the folder of the run keeps it as it was resolved, with its name and its seed.
+    return shlex.join(["seqsmooth", "train", f"runs/{name}/{seed}/config.yaml"])
 
 
 def _at(config: Mapping[str, Any], key: str) -> Any:
@@ -137,11 +159,6 @@ def _at(config: Mapping[str, Any], key: str) -> Any:
     for part in key.split("."):
         held = held.get(part) if isinstance(held, Mapping) else None
     return held
-
-
-def _word(value: Any) -> str:
-    told = json.dumps(value)
-    return told if isinstance(value, (int, float)) else f"'{told}'"
 
 
 def _without_places(value: Any) -> Any:

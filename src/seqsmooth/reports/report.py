@@ -18,9 +18,11 @@ from seqsmooth.reports.index import index
 from seqsmooth.reports.page import Page, Section
 from seqsmooth.reports.rows import Row, find_row, gather, shared_metrics
 from seqsmooth.reports.table import Table, latex, make_table, markdown
+from seqsmooth.training.writing import check_own
 from seqsmooth.version import __version__
 
 KIND = "seqsmooth report 1"
+FILES = ("report.json", "tables.md", "tables.tex", "index.html", "report.html")
 Progress = Callable[[str], None]
 
 
@@ -64,8 +66,10 @@ def write_report(wish: Wish, progress: Progress = lambda told: None) -> list[Tab
     above = wish.out.absolute().parent
     checks.must(above.is_dir(), "out", "in a folder that is there", str(wish.out))
     checks.must(not wish.out.exists() or wish.out.is_dir(), "out", "a folder", f"the file {wish.out}")
+    _check_out(wish.out)
     checks.at_least("resamples", wish.resamples, 1)
     checks.at_least("seed", wish.seed, 0)
+    checks.at_least("examples", wish.examples, 0)
     if wish.pictures is not None:
         checks.must(wish.pictures.is_dir(), "pictures", "a folder that is there", str(wish.pictures))
     progress(f"{len(wish.runs)} runs")
@@ -81,12 +85,25 @@ def write_report(wish: Wish, progress: Progress = lambda told: None) -> list[Tab
     return made
 
 
+def _check_out(out: Path) -> None:
+    """Check that nothing but an older report would be replaced."""
+    try:
+        ours = json.loads((out / "report.json").read_text(encoding="utf-8"))["kind"] == KIND
+    except (OSError, ValueError, KeyError, TypeError):
+        ours = False
+    others = [name for name in FILES if (out / name).exists() and not ours]
+    checks.must(not others, "out", "a new folder, or one of a report", f"{out}, whose {', '.join(others)} is no report")
+
+
 def _section(rows: list[Row], title: str, wish: Wish, progress: Progress) -> Section:
     baseline = find_row(rows, wish.baseline)
     if baseline is None and len(rows) > 1:
         names = ", ".join(row.label for row in rows)
         told = f"{wish.baseline!r}; the rows{f' of {title}' if title else ''} are {names}"
         raise ValueError(f"`baseline` must be the name of a row of every table, but is {told}.")
+    ways = {json.dumps(check_own(row.runs[0], wish.split), sort_keys=True) for row in rows}
+    rule = "decoded as their configs say in a table, or all otherwise in the same way (`seqsmooth decode --overwrite`)"
+    checks.must(len(ways) == 1, "runs", rule, f"some with {' and some with '.join(sorted(ways))}")
     fingerprints = {row.runs[0].manifest["data"]["fingerprint"] for row in rows}
     checks.must(len(fingerprints) == 1, "runs", "of one corpus in a table", f"of {len(fingerprints)} corpora")
     metrics = shared_metrics(rows, wish.metrics)
@@ -148,9 +165,9 @@ def _write(out: Path, page: Page, tables: Sequence[Table], told: Mapping[str, An
     metrics = list(dict.fromkeys(name for table in tables for name in table.metrics))
     held = {"kind": KIND, **told, "tables": [_numbers(section) for section in page.sections]}
     files = {
+        "report.json": json.dumps(held, indent=1, ensure_ascii=False) + "\n",  # first: by it the folder is known
         "tables.md": "\n".join(markdown(table) for table in tables),
         "tables.tex": "% needs booktabs\n" + "\n".join(latex(table) for table in tables),
-        "report.json": json.dumps(held, indent=1, ensure_ascii=False) + "\n",
         "index.html": index(page.title, rows, metrics),
         "report.html": page.html(),
     }

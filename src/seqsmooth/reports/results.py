@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
-from pathlib import Path
+from pathlib import Path, PurePosixPath
 from statistics import mean
 from typing import Any
 
@@ -16,7 +17,9 @@ from seqsmooth.metrics.bootstrap import resampled_sums
 from seqsmooth.metrics.scores import Floats
 from seqsmooth.metrics.trainings import Difference, Trained, compare_trainings
 from seqsmooth.ops import checks
+from seqsmooth.ops.files import files_below
 from seqsmooth.reports import choices, record
+from seqsmooth.reports.alike import Member, check_row
 from seqsmooth.reports.behaviour import Behaviour
 from seqsmooth.reports.record import Record
 
@@ -58,6 +61,14 @@ class Group:
     table: str
     split: str
     lines: tuple[Line, ...]
+
+    def __post_init__(self) -> None:
+        known: dict[str, str] = {}
+        records = [one for line in self.lines for one in line.records]
+        for name, tally in (pair for one in records for pair in one.scores.items()):
+            first = known.setdefault(name, tally.signature)
+            told = f"{first} and {tally.signature}"
+            checks.must(tally.signature == first, "records", f"of one signature of {name} in a table", told)
 
     @property
     def task(self) -> str:
@@ -117,38 +128,51 @@ class Results:
         return [one for one in self.records if one.variant]
 
     @property
-    def fractions(self) -> dict[float, Group]:
-        """Runs on a share of the training data, and those of the same losses on all of it, by the share."""
+    def fractions(self) -> list[dict[float, Group]]:
+        """Runs on a share of the training data, and those of the same losses on all of it, by the share.
+
+        One mapping for each corpus and split.
+        """
         part = [one for one in self.records if not one.variant and _fraction(one) is not None]
-        names = {_base(one): str(one.facts["row"]).rpartition(" (")[0] or str(one.facts["row"]) for one in part}
-        splits = {one.split for one in part}
-        whole = [one for one in self.records if not one.variant and _base(one) in names and one.split in splits]
-        found: dict[float, dict[str, list[Record]]] = {}
-        for one in whole:
-            found.setdefault(_fraction(one) or 1.0, {}).setdefault(names[_base(one)], []).append(one)
-        return {
-            share: Group(
-                "", next(iter(splits)), tuple(Line(label, _by_seed(several)) for label, several in lines.items())
-            )
-            for share, lines in sorted(found.items())
-        }
+        labels = {_base(one): _without_share(_label(one), " ", "()") for one in part}
+        found: dict[tuple[str, str], dict[float, dict[str, list[Record]]]] = {(one.data, one.split): {} for one in part}
+        own = [one for one in self.records if not one.variant and _base(one) in labels]
+        points = {_base(one) for one in own if _fraction(one) is None and _base(one) != one.facts["name"]}
+        for one in own:
+            shares = found.get((one.data, one.split))
+            # Where the whole is a point of the grid of shares, it alone is that, and not the row of the main table.
+            if shares is not None and (_fraction(one) or one.facts["name"] not in points):
+                lines = shares.setdefault(_fraction(one) or 1.0, {})
+                lines.setdefault(labels[_base(one)], []).append(one)
+        return [
+            {share: Group("", split, _lines(lines)) for share, lines in sorted(shares.items())}
+            for (_, split), shares in found.items()
+        ]
 
 
 def read_results(folder: Path) -> Results:
     """Read the records, choices and discussion.md of a folder, and of those below it."""
     checks.must(folder.is_dir(), "results", "a folder of records (`seqsmooth record` writes them)", str(folder))
-    records, grids = [], {}
-    for path in sorted(folder.rglob("*.json")):
+    records: list[Record] = []
+    places: dict[PurePosixPath, Path] = {}
+    grids = {}
+    for path in files_below(folder, "*.json"):
         try:
             held = json.loads(path.read_text(encoding="utf-8"))
             kind = held["kind"]
+            if kind == choices.KIND:
+                choices.check_choice(held)
         except (OSError, ValueError, KeyError, TypeError) as error:
-            raise checks.wrong(str(path), "a record or a choice", "damaged or something else") from error
+            rule = "a file of `seqsmooth record` or `seqsmooth choose`, as all JSON in a folder of results"
+            raise checks.wrong(str(path), rule, "damaged or something else") from error
         checks.one_of(f"kind of {path}", kind, (record.KIND, choices.KIND))
         if kind == choices.KIND:
             grids[path.relative_to(folder).with_suffix("").as_posix()] = held
         else:
             records.append(Record.load(path))
+            twice = places.setdefault(records[-1].file, path)
+            rule = f"there once (remove {twice} or {path})"
+            checks.must(twice == path, str(records[-1].file), rule, "there twice")
     said = folder / "discussion.md"
     return Results(tuple(records), grids, said.read_text(encoding="utf-8") if said.is_file() else "")
 
@@ -158,11 +182,6 @@ def resample(lines: Sequence[Line], metric: str) -> dict[str, Trained]:
     held = [(line, one.scores[metric], one) for line in lines for one in line.records if metric in one.scores]
     if not held:
         return {}
-    first, items = held[0][1], held[0][2].items
-    for _, tally, one in held:
-        same = tally.signature == first.signature and one.items == items
-        told = f"{first.signature} and {tally.signature}"
-        checks.must(same, "records", f"of one signature of {metric} and of the same items in a table", told)
     sums = resampled_sums(np.concatenate([tally.statistics for _, tally, _ in held], 1), resamples=RESAMPLES, seed=SEED)
     ends = np.cumsum([tally.statistics.shape[1] for _, tally, _ in held])
     drawn: dict[str, list[Floats]] = {}
@@ -178,21 +197,32 @@ def resample(lines: Sequence[Line], metric: str) -> dict[str, Trained]:
 def _groups(records: Iterable[Record]) -> list[Group]:
     found: dict[tuple[str, str], dict[str, list[Record]]] = {}
     for one in records:
-        table, label = str(one.facts["table"] or ""), str(one.facts["row"] or one.facts["name"])
-        found.setdefault((table, one.split), {}).setdefault(label, []).append(one)
+        found.setdefault((str(one.facts["table"] or ""), one.split), {}).setdefault(_label(one), []).append(one)
+    for (table, split), several in found.items():
+        first, *others = [one for row in several.values() for one in row]
+        for other in others:
+            same = (first.facts["task"], first.items) == (other.facts["task"], other.items)
+            rule = f"of the same items of {split} in a table (`table` in a config, or --table, tells tables apart)"
+            told = f"{table!r} with {first.file} and {other.file}, which are of others,"
+            checks.must(same, "records", rule, told)
     return [Group(table, split, _lines(several)) for (table, split), several in found.items()]
 
 
 def _lines(rows: Mapping[str, Sequence[Record]]) -> tuple[Line, ...]:
-    return tuple(Line(label, _by_seed(several)) for label, several in rows.items())
+    return tuple(Line(label, _by_seed(label, several)) for label, several in rows.items())
 
 
-def _by_seed(records: Sequence[Record]) -> tuple[Record, ...]:
+def _by_seed(label: str, records: Sequence[Record]) -> tuple[Record, ...]:
     ordered = sorted(records, key=lambda one: int(one.facts["seed"]))
-    seeds = [int(one.facts["seed"]) for one in ordered]
-    told = f"{ordered[0].facts['table']}, {ordered[0].facts['row']} has seeds {', '.join(map(str, seeds))}"
-    checks.must(len(set(seeds)) == len(seeds), "records", "of different seeds in a row", told)
+    told = [
+        Member(str(one.file), int(one.facts["seed"]), one.facts["config"], one.data, one.decoding) for one in ordered
+    ]
+    check_row(label, told)
     return tuple(ordered)
+
+
+def _label(one: Record) -> str:
+    return str(one.facts["row"] or one.facts["name"])
 
 
 def _fraction(one: Record) -> float | None:
@@ -203,4 +233,29 @@ def _fraction(one: Record) -> float | None:
 def _base(one: Record) -> str:
     """The name of the run on all data: a point of a grid has its values behind it."""
     name = str(one.facts["name"])
-    return name if _fraction(one) is None else name.rpartition("/")[0]
+    head, slash, last = name.rpartition("/")
+    if "=" not in last:
+        return name
+    left = _without_share(last, "=", "")
+    return head if slash and not left else f"{head}{slash}{left}"
+
+
+def _without_share(told: str, between: str, around: str) -> str:
+    """The values of a point of a grid as its name or its row lists them, but for the share of the data.
+
+    >>> _without_share("tau=0.2,fraction=0.1", "=", ""), _without_share("fraction=0.1", "=", "")
+    ('tau=0.2', '')
+    >>> _without_share("Seq (lazy) (tau 0.2, fraction 0.1)", " ", "()"), _without_share("MLE (fraction 0.1)", " ", "()")
+    ('Seq (lazy) (tau 0.2)', 'MLE')
+    >>> _without_share("Seq (lazy)", " ", "()")
+    'Seq (lazy)'
+    """
+    before, values = "", told
+    if around:
+        found = re.fullmatch(r"(.*?) ?\(([^()]*)\)", told)
+        if found is None:
+            return told
+        before, values = found.groups()
+    kept = [part for part in re.split(", ?", values) if not re.match(rf"(\w+\.)*fraction{between}", part)]
+    listed = (", " if around else ",").join(kept)
+    return " ".join(filter(None, [before, f"({listed})" if around and listed else listed]))

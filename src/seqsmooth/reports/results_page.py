@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import re
 from collections import defaultdict
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
 from pathlib import Path
 from statistics import mean
+from urllib.parse import quote
 
 from seqsmooth.ops import checks
 from seqsmooth.ops.files import text_written_whole
@@ -22,6 +23,7 @@ from seqsmooth.reports.record import Record
 from seqsmooth.reports.results import BASELINE, RESAMPLES, SEED, Group, Line, Results, read_results
 from seqsmooth.reports.table import NAMES
 
+MARK = "<!-- written by `seqsmooth results` from records; change nothing by hand -->"
 NOTHING = "No records are committed yet."
 SHOWN = 4
 """Losses whose examples stand side by side."""
@@ -50,6 +52,7 @@ class Page:
     parts: list[str] = field(default_factory=list)
     charts: dict[str, str] = field(default_factory=dict)
     folder: str = "results"
+    slugs: dict[str, list[str]] = field(default_factory=dict)
 
     def say(self, *parts: str) -> None:
         """Add paragraphs; empty ones are left out."""
@@ -58,13 +61,21 @@ class Page:
     def draw(self, name: str, title: str, svg: str) -> str:
         """Keep a chart, and give the Markdown that shows it."""
         self.charts[f"{name}.svg"] = svg
-        return f"![{title}]({self.folder}/{name}.svg)"
+        return f"![{title}]({quote(f'{self.folder}/{name}.svg')})"
+
+    def slug(self, title: str) -> str:
+        """A title as part of the names of files, different from those of other titles."""
+        plain = re.sub(r"[^a-z0-9]+", "-", title.lower()).strip("-") or "table"
+        taken = self.slugs.setdefault(plain, [])
+        taken += [] if title in taken else [title]
+        number = taken.index(title)
+        return f"{plain}-{number + 1}" if number else plain
 
 
 def make_page(results: Results, folder: str = "results") -> Page:
     """Make the page; `folder` is where its charts are, seen from it."""
     page = Page(folder=folder)
-    page.say("# Results", "<!-- written by `seqsmooth results` from records; change nothing by hand -->")
+    page.say("# Results", MARK)
     page.say(_totals(results) if results.records else NOTHING, results.discussion.strip())
     page.say(*(["## How to read the tables", METHOD] if results.records else []))
     groups = {(group.table, group.split): group for group in results.groups}
@@ -85,6 +96,8 @@ def write_results(folder: Path, out: Path) -> Page:
     """Read records and write the page and, in a folder of its name beside it, the charts."""
     checks.must(out.suffix == ".md", "out", "a file of Markdown (.md)", str(out))
     checks.must(out.absolute().parent.is_dir(), "out", "in a folder that is there", str(out))
+    ours = not out.exists() or MARK in out.read_text(encoding="utf-8", errors="replace")
+    checks.must(ours, "out", "new, or a page of `seqsmooth results`", f"{out}, which is something else,")
     page = make_page(read_results(folder), out.stem)
     if page.charts:
         (out.parent / out.stem).mkdir(exist_ok=True)
@@ -103,7 +116,7 @@ def text(page: Page) -> str:
 
 def _chapter(page: Page, group: Group, chapter: Chapter) -> None:
     told = "" if group.split == "test" else f" ({group.split})"
-    name = re.sub(r"[^a-z0-9]+", "-", f"{chapter.title}{told}".lower()).strip("-")
+    name = page.slug(f"{chapter.title}{told}")
     page.say(f"## {chapter.title}{told}", chapter.note)
     records = _trained([one for line in group.lines for one in line.records])
     main = tables.MAIN[group.task]
@@ -158,9 +171,11 @@ def _main(lines: Sequence[Line]) -> list[Line]:
 
 
 def _more(page: Page, results: Results) -> None:
+    for number, shares in enumerate(results.fractions):
+        page.say(*([] if number else ["## Less training data"]), tables.fractions(shares))
+        name = f"fractions-{number}" if number else "fractions"
+        page.say(page.draw(name, "Score by the share of the training data", _curves(shares)))
     if results.fractions:
-        page.say("## Less training data", tables.fractions(results))
-        page.say(page.draw("fractions", "Score by the share of the training data", _curves(results)))
         page.say("In brackets: the difference from MLE at the same share, with the wider of its 95 % intervals.")
     if results.variants:
         page.say("## Beams and ensembles", tables.variants(results))
@@ -170,8 +185,7 @@ def _more(page: Page, results: Results) -> None:
             page.say(f"### `{name}`", tables.choice(held))
 
 
-def _curves(results: Results) -> str:
-    shares = results.fractions
+def _curves(shares: Mapping[float, Group]) -> str:
     labels = list(dict.fromkeys(line.label for group in shares.values() for line in group.lines))
     lines = []
     for number, label in enumerate(labels):

@@ -13,7 +13,7 @@ from seqsmooth.reports.record import Record
 from seqsmooth.reports.results import BASELINE, Group, Line, Results
 from seqsmooth.reports.table import NAMES
 
-NOT_RUN = "not run"
+NOT_RUN, NOT_SCORED = "not run", "not scored"
 NO_BREAK = "\u00a0"
 MAIN = {"captions": "cider", "translation": "sacrebleu"}
 Column = tuple[str, Callable[[str, Line | None], str]]
@@ -55,7 +55,8 @@ def _columns(group: Group, metric: str, paper: Mapping[str, float]) -> list[Colu
         return f"{_number(paper[label])}{gained}"
 
     def reached(label: str, line: Line | None) -> str:
-        return NOT_RUN if line is None else f"{_spread(line.values(metric))} ({len(line.records)})"
+        values = [] if line is None else line.values(metric)
+        return f"{_spread(values)} ({len(values)})" if values else NOT_RUN if line is None else NOT_SCORED
 
     def gained(label: str, line: Line | None) -> str:
         return " ".join(_difference(made.get(label))[:2]).strip()
@@ -146,9 +147,8 @@ def commands(group: Group, chapter: Chapter) -> str:
     return "\n".join(told)
 
 
-def fractions(results: Results) -> str:
+def fractions(shares: Mapping[float, Group]) -> str:
     """Scores by the share of the training data, and what each loss gains over MLE there."""
-    shares = results.fractions
     labels = list(dict.fromkeys(line.label for group in shares.values() for line in group.lines))
     rows = []
     for label in labels:
@@ -179,8 +179,16 @@ def variants(results: Results) -> str:
         table_name, row, split, members = of(one)
         told = f"{len(members)} models" if len(members) > 1 else f"seed {members[0]}"
         numbers = (_number(one.scores[name].value) if name in one.scores else "" for name in metrics)
-        rows.append([row, table_name, split, told, str(one.decoding.get("beam", "")), *numbers])
+        rows.append([row, table_name, split, told, _way(one), *numbers])
     return table(["loss", "table", "split", "of", "beam", *(NAMES[name] for name in metrics)], rows)
+
+
+def _way(one: Record) -> str:
+    """The width of the beam, and what else is not as usual."""
+    usual = {"length": one.facts["config"].get("decoding", {}).get("length"), "mean": "probabilities"}
+    told = [f"{key} {one.decoding[key]}" for key in usual if one.decoding.get(key) not in (None, usual[key])]
+    told += ["last weights"] if one.decoding.get("which") == "last" else []
+    return ", ".join([str(one.decoding.get("beam", "")), *told])
 
 
 def choice(held: Mapping[str, Any]) -> str:
@@ -200,6 +208,7 @@ def table(head: Sequence[str], rows: Iterable[Sequence[str]], *, numbers: bool =
     rule = "---:" if numbers else "---"
     lines = [f"| {' | '.join(head)} |", "|---|" + f"{rule}|" * (len(head) - 1)]
     for row in rows:
+        row = [cell.replace("|", "\\|").replace("<", "&lt;") for cell in row]  # names and texts may hold anything
         cells = [cell.replace(" ", NO_BREAK) for cell in row] if numbers else row
         lines.append(f"| {' | '.join(cells)} |")
     return "\n".join(lines)
@@ -240,4 +249,4 @@ def _number(value: float | None) -> str:
 
 
 def _cell(text: str) -> str:
-    return text.replace("|", "\\|").replace("<", "&lt;") or "*nothing*"
+    return text or "*nothing*"

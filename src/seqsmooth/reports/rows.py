@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
@@ -16,9 +15,11 @@ from seqsmooth.metrics.bootstrap import Comparison, compare
 from seqsmooth.metrics.report import Report
 from seqsmooth.metrics.scores import Floats, Scores
 from seqsmooth.ops import checks
+from seqsmooth.reports.alike import Member, check_row
 from seqsmooth.reports.losses import LossName, name_loss
 from seqsmooth.training.evaluation import Judge
 from seqsmooth.training.runs import Run
+from seqsmooth.training.writing import check_own
 
 SHOWN = {
     "captions": ("bleu-1", "bleu-4", "rouge-l", "meteor", "cider", "spice"),
@@ -112,13 +113,24 @@ def gather(folders: Sequence[Path], split: str) -> list[Row]:
     rows = []
     for (table, label), runs in groups.items():
         ordered = sorted(runs, key=lambda run: int(run.manifest["seed"]))
-        for one, next_one in pairwise(ordered):
-            if one.manifest["seed"] == next_one.manifest["seed"]:
-                told = f"{one.folder} and {next_one.folder} are both {label}, seed {one.manifest['seed']}"
-                raise ValueError(f"The runs of a row differ in their seeds, but {told}.")
+        check_row(label, [_member(run, split) for run in ordered])
         scores = tuple(_scores(run, split, judges) for run in ordered)
+        for name, held in scores[0].items():
+            signatures = {each[name].signature for each in scores if name in each}
+            told = f"{held.metric} of {label!r} by {' and '.join(sorted(signatures))}"
+            checks.must(len(signatures) == 1, "runs", "scored by one signature of a metric in a row", told)
         rows.append(Row(label, table, name_loss(ordered[0].manifest["config"]["objective"]), tuple(ordered), scores))
     return sorted(rows, key=lambda row: _place(row.loss))  # of one kind, in the order given
+
+
+def _member(run: Run, split: str) -> Member:
+    """A run by what it has in common with others of its row."""
+    rule = f"decoded (`seqsmooth decode {run.folder} --split {split}`)"
+    checks.must(run.decoded(split).is_file(), str(run.folder), rule, f"one without hypotheses of {split}")
+    held = run.manifest
+    return Member(
+        str(run.folder), int(held["seed"]), held["config"], str(held["data"]["fingerprint"]), check_own(run, split)
+    )
 
 
 def _place(loss: LossName) -> int:
@@ -157,8 +169,6 @@ def _label(run: Run) -> str:
 def _scores(run: Run, split: str, judges: dict[str, Judge]) -> Mapping[str, Scores]:
     if run.scores(split).is_file():
         return Report.load(run.scores(split)).scores
-    rule = f"decoded (`seqsmooth decode {run.folder} --split {split}`)"
-    checks.must(run.decoded(split).is_file(), str(run.folder), rule, f"one without hypotheses of {split}")
     corpus = run.corpus()
     judge = judges.setdefault(corpus.fingerprint, Judge(corpus, split))
     rows = {name: row for row, name in enumerate(corpus.ids(split))}

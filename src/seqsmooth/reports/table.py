@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from statistics import mean, stdev
@@ -83,6 +85,12 @@ class Table:
         """Of the columns of metrics."""
         return tuple(NAMES[name] for name in self.metrics)
 
+    @property
+    def losses(self) -> tuple[LossName, ...]:
+        """The rows in the paper's columns; those that read alike there, as points of a grid do, by their label."""
+        counts = Counter(loss for _, loss, _ in self.rows)
+        return tuple(loss if counts[loss] == 1 else loss._replace(loss=label) for label, loss, _ in self.rows)
+
     def note(self) -> str:
         """What the numbers are, in a sentence or two."""
         numbers = {len(seeds) for seeds in self.seeds.values()}
@@ -128,16 +136,16 @@ def markdown(table: Table) -> str:
     """
     head = ["Loss", "Reward", "V_sub", *table.headings]
     lines = [f"| {' | '.join(head)} |", "|---|---|---|" + "---:|" * len(table.metrics)]
-    for _, loss, cells in table.rows:
+    for loss, (_, _, cells) in zip(table.losses, table.rows, strict=True):
         told = [f"**{text}**" if cell.best else text for cell in cells for text in [_value(cell, " ± ", "†")]]
-        lines.append(f"| {' | '.join([*(part.replace('|', '/') for part in loss), *told])} |")
-    parts = [f"### {table.title}" if table.title else "", "\n".join(lines), table.note()]
+        lines.append(f"| {' | '.join([*map(_cell, loss), *told])} |")
+    parts = [f"### {_cell(table.title)}" if table.title else "", "\n".join(lines), table.note()]
     if table.baseline is not None:
-        lines = [f"| Against {table.baseline} | {' | '.join(table.headings)} |"]
+        lines = [f"| Against {_cell(table.baseline)} | {' | '.join(table.headings)} |"]
         lines.append("|---|" + "---:|" * len(table.metrics))
         for label, _, cells in table.rows:
             if label != table.baseline:
-                lines.append(f"| {label} | {' | '.join(_difference(cell) for cell in cells)} |")
+                lines.append(f"| {_cell(label)} | {' | '.join(_difference(cell) for cell in cells)} |")
         parts += ["\n".join(lines), "Difference [95 % interval], p-value."]
     return "\n\n".join(part for part in parts if part) + "\n"
 
@@ -156,7 +164,7 @@ def latex(table: Table) -> str:
     head = [r"Loss", r"Reward", r"$\mathcal{V}_{sub}$", *table.headings]
     lines = [rf"\begin{{tabular}}{{{columns}}}", r"\toprule", " & ".join(head) + r" \\", r"\midrule"]
     kind = None
-    for _, loss, cells in table.rows:
+    for loss, (_, _, cells) in zip(table.losses, table.rows, strict=True):
         family = loss.loss.split(",")[0].split(" +")[0]
         if kind is not None and family != kind:
             lines.append(r"\midrule")
@@ -215,5 +223,17 @@ def _tex(text: str) -> str:
     special = {"V_batch": r"$\mathcal{V}_{batch}$", "V_refs": r"$\mathcal{V}_{refs}$", "V": r"$\mathcal{V}$"}
     if text in special:
         return special[text]
-    text = text.replace("gamma H", r"$\gamma H$").replace("r^freq", r"$r^{freq}$")
-    return text.replace("&", r"\&").replace("%", r"\%").replace("_", r"\_").replace("#", r"\#")
+    parts = re.split(r"(gamma H|r\^freq)", text)
+    return "".join(_MATHS[part] if part in _MATHS else part.translate(_ESCAPES) for part in parts)
+
+
+def _cell(text: str) -> str:
+    """Text in a table of Markdown, whatever it holds."""
+    return text.replace("|", r"\|").replace("<", "&lt;")
+
+
+_MATHS = {"gamma H": r"$\gamma H$", "r^freq": r"$r^{freq}$"}
+_ESCAPES = str.maketrans(
+    {letter: f"\\{letter}" for letter in "&%_#${}"}
+    | {"\\": r"\textbackslash{}", "^": r"\textasciicircum{}", "~": r"\textasciitilde{}"}
+)

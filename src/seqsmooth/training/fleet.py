@@ -58,7 +58,11 @@ def run_fleet(
     """
     fleet = _Fleet(jobs, checks.at_least("jobs", at_once, 1), threads, watch)
     with stopped_by_signals(fleet.stop):
-        fleet.run()
+        try:
+            fleet.run()
+        except BaseException:  # a watch that failed, a stderr that nobody reads any more: no run is left behind
+            fleet.end()
+            raise
     if fleet.stops:
         raise KeyboardInterrupt
     return [job for job in jobs if job in fleet.failed]
@@ -104,7 +108,21 @@ class _Fleet:
             with contextlib.suppress(ProcessLookupError):
                 os.killpg(each.process.pid, signal.SIGTERM if self.stops == 1 else signal.SIGKILL)
 
+    def end(self) -> None:
+        """Let the runs save a checkpoint, and wait for them."""
+        if not self.stops:
+            self.stop(signal.SIGTERM, None)
+        for each in self.running:
+            each.process.wait()
+
     def _start(self, job: Job) -> None:
+        try:
+            self._launch(job)
+        except OSError as error:  # a file in the way, a full disk
+            where = "" if error.filename is None else f" ({error.filename})"
+            self._failed(job, f"the system says: {error.strerror or error}{where}", log=False)
+
+    def _launch(self, job: Job) -> None:
         job.folder.mkdir(parents=True, exist_ok=True)
         with (job.folder / LOG).open("ab") as log:
             if not locked(log):  # which the run holds as long as it lives, even where this process has died
@@ -125,15 +143,15 @@ class _Fleet:
     def _ended(self, each: _Running) -> None:
         seconds = time.monotonic() - each.began
         if each.process.returncode:
-            self._failed(each.job, _last_line(each.job.folder / LOG))
+            self._failed(each.job, _why(each))
             return
         self.seconds.append(seconds)
         if self.watch is None:
             _say(f"{each.job.folder}: done in {seconds:.0f} s; {self._status()}")
 
-    def _failed(self, job: Job, why: str) -> None:
+    def _failed(self, job: Job, why: str, *, log: bool = True) -> None:
         self.failed.append(job)
-        _say(f"{job.folder}: failed: {why} ({job.folder / LOG})")
+        _say(f"{job.folder}: failed: {why}" + (f" ({job.folder / LOG})" if log else ""))
 
     def _status(self) -> str:
         counts = (f"{len(self.seconds)} done", f"{len(self.running)} running", f"{len(self.waiting)} waiting")
@@ -152,9 +170,18 @@ class _Fleet:
         return max([(sum(work) + mean * len(self.waiting)) / self.at_once, *work])
 
 
-def _last_line(path: Path) -> str:
-    lines = path.read_text(encoding="utf-8", errors="replace").replace("\r", "\n").split("\n")
-    return next((line.strip() for line in reversed(lines) if line.strip()), "it said nothing")
+def _why(each: _Running) -> str:
+    """What ended a run: a signal (the system's, where memory is short), or what it said last."""
+    status = each.process.returncode
+    if status < 0:
+        names = {number.value: number.name for number in signal.Signals}
+        return f"killed by {names.get(-status, f'signal {-status}')}; the same command goes on with it"
+    try:
+        text = (each.job.folder / LOG).read_text(encoding="utf-8", errors="replace")
+    except OSError:
+        text = ""
+    lines = [line.strip() for line in text.replace("\r", "\n").split("\n") if line.strip()]
+    return lines[-1] if lines else f"it ended with status {status} and said nothing"
 
 
 def _say(text: str, *, passing: bool = False) -> None:

@@ -15,7 +15,7 @@ def find_config(path: str | os.PathLike[str]) -> Path:
     """A config: here, or else among those that come with the package, as in configs/demo/mle.yaml."""
     given = Path(path)
     for place in (given, *(root.joinpath(*_below_configs(given)) for root in shipped_configs())):
-        for named in (place, place.with_name(f"{place.name}.yaml")):
+        for named in (place, place.parent / f"{place.name}.yaml"):
             if named.is_file():
                 return named.resolve()
     raise checks.wrong("config", "a file that is there, here or among the configs of the package", str(path))

@@ -8,10 +8,12 @@ import math
 import types
 import typing
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from functools import cache
 from pathlib import Path
 from typing import Any, Literal, Union, get_args, get_origin
 
 from seqsmooth.ops import checks
+from seqsmooth.ops.files import inner_path
 from seqsmooth.training import config as sections
 from seqsmooth.training.config import Config
 from seqsmooth.training.model_sections import model_sections
@@ -33,7 +35,9 @@ def read_config(path: str | Path, overrides: Iterable[tuple[str, str]] = ()) -> 
         values = merge(values, _nested(key.split("."), _yaml(text, f"the value of --{key}")))
     if not values.get("name"):
         values["name"] = config_name(file)
-    return parse_config(values)
+    made = parse_config(values)
+    inner_path("name", made.name)  # folders of runs and files of records are called by it
+    return made
 
 
 def parse_config(values: Mapping[str, Any]) -> Config:
@@ -75,6 +79,12 @@ def differences(one: Mapping[str, Any], other: Mapping[str, Any], prefix: str = 
         elif ours != theirs:
             found.append(f"{prefix}{key}")
     return found
+
+
+def listed_keys(keys: Sequence[str]) -> str:
+    """The first of some dotted keys, and how many more there are."""
+    more = f" and {len(keys) - 3} more" if len(keys) > 3 else ""
+    return ", ".join(f"`{key}`" for key in keys[:3]) + more
 
 
 def load_yaml(path: Path) -> dict[str, Any]:
@@ -121,11 +131,30 @@ def _yaml(text: str, where: str) -> Any:
     import yaml
 
     try:
-        return yaml.safe_load(text)
+        return yaml.load(text, _loader())
     except yaml.YAMLError as error:
         mark = getattr(error, "problem_mark", None)
         place = f" at line {mark.line + 1}" if mark is not None else ""
         raise ValueError(f"{where} must be YAML, but is not{place}: {getattr(error, 'problem', error)}.") from error
+
+
+@cache
+def _loader() -> type[Any]:
+    """YAML's safe loader, which would silently take the last of two values for one key."""
+    import yaml
+
+    class Loader(yaml.SafeLoader):
+        def compose_mapping_node(self, anchor: Any) -> Any:
+            node = super().compose_mapping_node(anchor)
+            seen = set()
+            for key, _ in node.value:
+                if isinstance(key, yaml.ScalarNode) and (key.tag, key.value) in seen:
+                    problem = f"the key {key.value!r} is there twice"
+                    raise yaml.MarkedYAMLError(problem=problem, problem_mark=key.start_mark)
+                seen.add((key.tag, str(key.value)))
+            return node
+
+    return Loader
 
 
 def config_name(path: Path) -> str:

@@ -20,7 +20,7 @@ from seqsmooth.training.config import Config, plain
 from seqsmooth.training.journal import read_log
 from seqsmooth.training.model_sections import without_starts
 from seqsmooth.training.places import find_corpus
-from seqsmooth.training.reader import differences, load_yaml, parse_config, text_of
+from seqsmooth.training.reader import differences, listed_keys, load_yaml, parse_config, text_of
 from seqsmooth.version import __version__
 
 if TYPE_CHECKING:
@@ -98,6 +98,10 @@ class Run:
         validated = self.manifest["best"] is not None  # then a file that is gone is a fault, not a reason for others
         return path if path.is_file() or which == "last" or validated else self.weights("last")
 
+    def changed(self, config: Config) -> list[str]:
+        """The dotted keys at which a config would make another run of it."""
+        return [key for key in differences(self.manifest["config"], plain(config)) if key not in FREE]
+
     def decoded(self, split: str) -> Path:
         """Where the hypotheses of a split are."""
         return self.folder / "decoded" / f"{split}.jsonl"
@@ -153,13 +157,11 @@ def create_run(folder: Path, config: Config, corpus: Corpus, facts: Mapping[str,
 def resume_run(folder: Path, config: Config, corpus: Corpus) -> Run:
     """Open a run to go on with it: of the same config and the same corpus."""
     run = Run.open(folder)
-    changed = [key for key in differences(run.manifest["config"], plain(config)) if key not in FREE]
+    changed = run.changed(config)
     if changed:
-        listed = ", ".join(f"`{key}`" for key in changed[:3])
-        more = f" and {len(changed) - 3} more" if len(changed) > 3 else ""
         raise ValueError(
-            f"The run in {folder} was begun with another config (other: {listed}{more}); "
-            "name another folder with --run."
+            f"The run in {folder} was begun with another config (other: {listed_keys(changed)}); "
+            "name another folder with --run, or for a sweep with --runs."
         )
     check_fingerprint(corpus, run.manifest["data"]["fingerprint"])
     return run

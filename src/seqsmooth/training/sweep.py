@@ -3,15 +3,16 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from itertools import product
 from pathlib import Path
 from typing import Any
 
 from seqsmooth.ops import checks
+from seqsmooth.training.config import Config, plain
 from seqsmooth.training.places import find_config
-from seqsmooth.training.reader import load_yaml, read_config
+from seqsmooth.training.reader import differences, listed_keys, load_yaml, read_config
 
 KEYS = ("table", "configs", "seeds", "overrides", "grid")
 Scalar = str | int | float | bool | None
@@ -26,6 +27,7 @@ class Planned:
         seed: of the run.
         folder: of the run.
         overrides: dotted keys and their values as YAML.
+        made: what comes of the file and the overrides.
         point: the values of the grid by dotted key; empty without a grid.
     """
 
@@ -33,6 +35,7 @@ class Planned:
     seed: int
     folder: Path
     overrides: tuple[tuple[str, str], ...]
+    made: Config
     point: Mapping[str, Scalar] = field(default_factory=dict)
 
     def words(self) -> list[str]:
@@ -54,13 +57,16 @@ def plan_sweep(path: str | Path, runs: Path, overrides: Sequence[tuple[str, str]
     configs, seeds, common = held.get("configs"), held.get("seeds", [0]), held.get("overrides") or {}
     checks.must(isinstance(configs, list) and len(configs) > 0, "configs", "a list of files", configs)
     assert isinstance(configs, list)
-    whole = isinstance(seeds, list) and all(isinstance(seed, int) for seed in seeds)
-    checks.must(whole, "seeds", "a list of whole numbers", seeds)
+    whole = isinstance(seeds, list) and len(seeds) > 0 and all(type(seed) is int and seed >= 0 for seed in seeds)
+    checks.must(whole, "seeds", "a list of whole numbers, 0 or more", seeds)
     checks.must(isinstance(common, dict), "overrides", "a mapping from dotted keys", common)
-    points = list(_points(held.get("grid")))
-    asked = [int(value) for key, value in overrides if key == "seed"]
+    grid = held.get("grid")
+    points = list(_points(grid))
+    for part, keys in (("overrides", common), ("grid", grid or {})):
+        checks.must("seed" not in keys, part, "without `seed`, which is for the list `seeds`", "with it")
+    asked = [_seed(value) for key, value in overrides if key == "seed"]
     every = (
-        *((str(key), json.dumps(value)) for key, value in common.items()),
+        *((str(key), _yaml(f"overrides.{key}", value)) for key, value in common.items()),
         *((key, value) for key, value in overrides if key != "seed"),
     )
     planned = []
@@ -69,9 +75,24 @@ def plan_sweep(path: str | Path, runs: Path, overrides: Sequence[tuple[str, str]
             config = find_config(file.parent / str(name))
             for point in points:
                 changed = (*every, *_changes(config, every, point))
-                folder = runs / read_config(config, changed).name / str(seed)
-                planned.append(Planned(config, seed, folder, changed, point))
-    return planned
+                made = replace(read_config(config, changed), seed=seed)
+                planned.append(Planned(config, seed, runs / made.name / str(seed), changed, made, point))
+    return each_once(planned)
+
+
+def each_once(planned: Iterable[Planned]) -> list[Planned]:
+    """The runs without those that come again; two different ones of one folder are refused, for one would be lost."""
+    firsts: dict[Path, Planned] = {}
+    for each in planned:
+        first = firsts.setdefault(each.folder, each)
+        other = [] if first is each else differences(plain(first.made), plain(each.made))
+        if other:
+            raise ValueError(
+                f"The runs of a sweep must have folders of their own, but {first.config.name} and {each.config.name} "
+                f"both make {each.folder}, with other values of {listed_keys(other)} (`name` in a config tells runs "
+                "apart, --runs tells sweeps apart)."
+            )
+    return list(firsts.values())
 
 
 def short_keys(keys: Sequence[str]) -> dict[str, str]:
@@ -105,13 +126,28 @@ def _changes(config: Path, every: Sequence[tuple[str, str]], point: Mapping[str,
     if not point:
         return
     short = short_keys(list(point))
-    given = [(key, json.dumps(value)) for key, value in point.items()]
+    given = [(key, _yaml(f"grid.{key}", value)) for key, value in point.items()]
     yield from given
     made = read_config(config, (*every, *given))
     told = {short[key]: _told(value) for key, value in point.items()}
     listed = ", ".join(f"{key} {value}" for key, value in told.items())
     yield "name", json.dumps(f"{made.name}/{','.join(f'{key}={value}' for key, value in told.items())}")
     yield "row", json.dumps(f"{made.row} ({listed})".lstrip())
+
+
+def _yaml(key: str, value: Any) -> str:
+    """A value as a word of a command line; JSON is YAML."""
+    try:
+        return json.dumps(value)
+    except TypeError:  # YAML knows dates, and sets
+        raise checks.wrong(key, "text (in quotes), a number, a list or a mapping", repr(value)) from None
+
+
+def _seed(text: str) -> int:
+    try:
+        return checks.at_least("seed", int(text), 0)
+    except ValueError:
+        raise checks.wrong("seed", "a whole number, 0 or more", repr(text)) from None
 
 
 def _told(value: Scalar) -> str:

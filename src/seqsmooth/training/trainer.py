@@ -6,8 +6,8 @@ import logging
 import os
 import time
 import warnings
-from collections.abc import Mapping
-from contextlib import nullcontext
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager, nullcontext
 from datetime import UTC, datetime
 from importlib.util import find_spec
 from pathlib import Path
@@ -20,6 +20,7 @@ from pytorch_lightning.strategies import DDPStrategy, SingleDeviceStrategy, Stra
 from seqsmooth.data import Corpus, open_corpus
 from seqsmooth.metrics import suite
 from seqsmooth.ops import checks
+from seqsmooth.ops.files import locked
 from seqsmooth.training.build import Builder
 from seqsmooth.training.bundles import Bundles
 from seqsmooth.training.checkpoints import Checkpoints
@@ -63,21 +64,42 @@ def train(config: Config, folder: str | Path) -> Run:
         run = resume_run(folder, config, corpus)
         if run.finished:
             return run
-        began, now = (told.split("|version:")[0] for told in (run.manifest["objective"], _signature(config, corpus)))
-        rule = f"that of the run in {folder} (did its word vectors change?), {began},"
-        checks.must(began == now, "objective", rule, now)
     else:
         if config.trainer.start_from is not None:
             start_from_run(model, config, corpus)
         _check_new(folder)
-        facts = {
-            "objective": _signature(config, corpus),
-            "device": torch.cuda.get_device_name() if device == "cuda" else "cpu",
-            "parameters": sum(value.numel() for value in model.parameters()),
-            "started": datetime.now(UTC).isoformat(timespec="seconds"),
-        }
-        run = create_run(folder, config, corpus, facts)
-    return _fit(run, config, corpus, model, device)
+    with _alone(folder):
+        run = _begun(folder, config, corpus, model, device)
+        return run if run.finished else _fit(run, config, corpus, model, device)
+
+
+def _begun(folder: Path, config: Config, corpus: Corpus, model: Any, device: str) -> Run:
+    """The run to go on with, as it is now, or a new one."""
+    if (folder / "manifest.json").is_file():
+        run = resume_run(folder, config, corpus)
+        began, now = (told.split("|version:")[0] for told in (run.manifest["objective"], _signature(config, corpus)))
+        rule = f"that of the run in {folder} (did its word vectors change?), {began},"
+        checks.must(began == now, "objective", rule, now)
+        return run
+    facts = {
+        "objective": _signature(config, corpus),
+        "device": torch.cuda.get_device_name() if device == "cuda" else "cpu",
+        "parameters": sum(value.numel() for value in model.parameters()),
+        "started": datetime.now(UTC).isoformat(timespec="seconds"),
+    }
+    return create_run(folder, config, corpus, facts)
+
+
+@contextmanager
+def _alone(folder: Path) -> Iterator[None]:
+    """Keep other processes away, which would write the same log and checkpoints; those that learn together are one."""
+    if local_rank() > 0:
+        yield
+        return
+    with (folder / ".lock").open("ab") as file:
+        rule = "trained by one process at a time (wait for it, or name another folder with --run)"
+        checks.must(locked(file), str(folder), rule, "being trained by another")
+        yield
 
 
 def _signature(config: Config, corpus: Corpus) -> str:
@@ -88,6 +110,8 @@ def _signature(config: Config, corpus: Corpus) -> str:
 def _check(config: Config, corpus: Corpus) -> None:
     """What would be found out too late, when there is a folder already."""
     validation, section = config.validation, config.trainer
+    rule = "below 2**63, as torch's generators want it"
+    checks.must(checks.at_least("seed", config.seed, 0) < 2**63, "seed", rule, config.seed)
     for name, split in (("train", config.data.train), ("validation", config.data.validation)):
         checks.one_of(f"data.{name}", split, tuple(corpus.splits))
     for name in validation.metrics:
