@@ -55,29 +55,31 @@ def variants() -> list[tuple[str, str, dict[str, str], dict[str, Any], int]]:
     found: list[tuple[str, str, dict[str, str], dict[str, Any], int]] = []
     plain = {"LISTED": False, "PLACED": False, "GROUPED": False, "SEARCH": 0} | dict.fromkeys(("pool", "places"))
     plain |= {"SIZED": False, "sizes": None}
-    counted = {name: value for name, value in plain.items() if name != "sizes"} | {"SIZED": True}
     listed = {"SIZED": True, "LISTED": True}
     placed = listed | {"PLACED": True, "GROUPED": False, "SEARCH": 12}
     sought = [listed | {"PLACED": False, "GROUPED": each, "SEARCH": 7, "places": None} for each in (False, True)]
     truth = {"RATE": True, "SMOOTHED": False, "BLOCK": 128, "background": None, "index": None}
     for start in ({}, {"BOS": None, "inputs": None}):
-        found.append(("targets", "target_kernel", TARGETS, read | plain | truth | start, 4))
+        found.append(("target_kernels", "target_kernel", TARGETS, read | plain | truth | start, 4))
     tile = {"WIDE": 32, "TALL": 8}
-    for pool, rate in itertools.product([plain, counted, placed, *sought], (False, True)):
+    for pool, rate in itertools.product([plain, placed, *sought], (False, True)):
         constants = read | pool | {"RATE": rate}
-        found.append(("targets", "target_kernel", TARGETS, constants | {"SMOOTHED": True, "BLOCK": 128}, 4))
-        if pool is not counted:
-            sizes = tile | {"PROBABLE": rate} | ({} if rate else {"log_prob": None})
-            found.append(("targets", "sample_kernel", TARGETS, constants | sizes, 4))
-    found.append(("targets", "sample_kernel", TARGETS, read | plain | {"RATE": False, "PROBABLE": True} | tile, 4))
+        found.append(("target_kernels", "target_kernel", TARGETS, constants | {"SMOOTHED": True, "BLOCK": 128}, 4))
+        sizes = tile | {"PROBABLE": rate} | ({} if rate else {"log_prob": None})
+        found.append(("target_kernels", "sample_kernel", TARGETS, constants | sizes, 4))
+    found.append(
+        ("target_kernels", "sample_kernel", TARGETS, read | plain | {"RATE": False, "PROBABLE": True} | tile, 4)
+    )
     found.append(("philox", "uniform_kernel", {"state": IDS, "made": DOUBLES, "count": "i32"}, {"BLOCK": 1024}, 4))
     barred = dict(zip("ABCDE", (0, 1, 2, 3, -1), strict=True))
     for block, narrow, warps in ((16, True, 1), (128, False, 2), (256, True, 4), (512, True, 8)):
         found.append(("pools", "sorted_kernel", POOLS, barred | {"BLOCK": block, "NARROW": narrow}, warps))
-    for written, absent in ((True, ("values", "masses")), (False, ("ids", "slots", "shares", "places"))):
-        constants = barred | dict.fromkeys(absent) | {"LISTED": written, "WORDS": 4096, "CHUNK": 4096}
-        for blocks, part in ((2, 1024), (8, 4096)):
-            found.append(("pools", "flagged_kernel", POOLS, constants | {"BLOCKS": blocks, "PART": part}, 16))
+    for blocks, part in ((1, 1024), (2, 1024), (8, 4096)):
+        flags = barred | {"WORDS": 4096, "CHUNK": 1024, "BLOCKS": blocks, "PART": part}
+        found.append(("pools", "flagged_kernel", POOLS, flags, 16))
+        for rate in (False, True):
+            constants = read | flags | {"RATE": rate, "BLOCK": 128}
+            found.append(("target_kernels", "batch_kernel", TARGETS | POOLS, constants, 16))
     for literal, batchwise in ((False, False), (True, False), (False, True)):
         sizes = {"LITERAL": literal, "BATCHWISE": batchwise, "ITEMS": 64, "TALL": 8, "WIDE": 32, "REPEAT": 32}
         constants = sizes if literal else sizes | {"log_prob": None}

@@ -7,6 +7,8 @@ import torch
 from torch import Tensor
 
 from seqsmooth.ops.dispatch import VARIABLE
+from seqsmooth.ops.positions import Source
+from seqsmooth.ops.tables import DenseTable
 from seqsmooth.smoothing.pools import NO_TOKEN, Listed, _distinct
 
 kernel = pytest.importorskip("seqsmooth.ops.kernels.pools")
@@ -17,6 +19,15 @@ EXCLUDED = (0, 2, 3, 7, 11)
 def lists(groups: int, length: int, size: int, device: torch.device) -> Tensor:
     generator = torch.Generator().manual_seed(groups * 1000 + length)
     return torch.randint(-2, size, (groups, length), generator=generator).to(device)
+
+
+def row_of(targets: Tensor, excluded: tuple[int, ...], size: int) -> DenseTable:
+    from seqsmooth.ops.kernels.sites import FusedSites
+    from seqsmooth.ops.kernels.targets import batch_expectation
+
+    sites = FusedSites((), None, 0.5, None, None, size, excluded[:4])
+    *_, table = batch_expectation(Source(targets, (-100,), 0), sites, 0.5, excluded)
+    return table
 
 
 def check(pool: Listed, listed: Tensor, excluded: tuple[int, ...], tolerance: float) -> None:
@@ -68,13 +79,12 @@ def test_distinct_tokens(
 
 
 @pytest.mark.parametrize(("length", "size"), [(1, 1), (600, 50), (600, 1024), (700, 1025), (5000, 16385), (900, 70001)])
-def test_places_and_rows_of_a_long_list(length: int, size: int, kernels: torch.device) -> None:
-    """Written by many programs: each counts what is before its own part."""
+def test_places_of_a_long_list_and_row_of_a_batch(length: int, size: int, kernels: torch.device) -> None:
+    """Written by many programs: each counts what is before its own part, or all by itself."""
     listed = lists(1, length, size, kernels)
     listed[0, -1] = size - 1
     expected = sorted(token for token in set(listed[0].tolist()) if token >= 0 and token not in EXCLUDED)
-    row = kernel.distinct_row(listed, EXCLUDED, size)
-    assert row.sizes.tolist() == [len(expected)]
+    row = row_of(listed, EXCLUDED, size)
     assert row.masses.tolist() == [min(len(expected), 1)]
     assert row.values.shape == (1, -(-size // 16) * 16)
     assert row.values[0].nonzero().flatten().tolist() == expected
@@ -94,7 +104,8 @@ def test_ids_that_no_vocabulary_has(kernels: torch.device) -> None:
     assert kernel.distinct(listed, (1,), 6).ids.tolist() == [[5, *[NO_TOKEN] * 5]]
     long = listed.repeat(1, 200)
     assert kernel.distinct(long, (1,), 6).ids[0, :2].tolist() == [5, NO_TOKEN]
-    assert kernel.distinct_row(long, (), 6).values[0, :6].tolist() == [0, 0.5, 0, 0, 0, 0.5]
+    assert row_of(long, (), 6).values[0, :6].tolist() == [0, 0.5, 0, 0, 0, 0.5]
+    assert row_of(long.view(6, 200).t(), (), 6).values[0, :6].tolist() == [0, 0.5, 0, 0, 0, 0.5]
 
 
 def test_lists_of_any_stride(kernels: torch.device) -> None:

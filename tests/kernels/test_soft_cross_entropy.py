@@ -336,19 +336,6 @@ def test_head_by_rows_and_twice_differentiated(kernels: torch.device) -> None:
         torch.testing.assert_close(found.double(), expected, rtol=1e-4, atol=1e-5)
 
 
-def test_what_the_kernels_leave_to_plain_torch(kernels: torch.device) -> None:
-    many = SoftTarget(torch.zeros(2, 200, dtype=torch.long, device=kernels), torch.rand(2, 200, device=kernels))
-    assert not soft_cross_entropy.fits(many)
-    learnt = SoftTarget(many.ids[:, :1], torch.rand(2, 1, device=kernels, requires_grad=True))
-    assert not soft_cross_entropy.fits(learnt)
-    logits = torch.randn(2, 5, device=kernels)
-    (slope,) = torch.autograd.grad(losses(logits, Job(learnt)).smoothed.sum(), learnt.weights)
-    torch.testing.assert_close(slope, -logits.log_softmax(-1)[:, :1])
-    assert losses(logits, Job(many)).smoothed.shape == (2,)
-    three = tuple(part for part in some_target("everything", 2, 9, kernels).rows if isinstance(part.table, DenseTable))
-    assert not soft_cross_entropy.fits(SoftTarget(many.ids[:, :1], many.weights[:, :1], three + three))
-
-
 def test_logits_that_are_strided(kernels: torch.device) -> None:
     job = some_job("slots", 4, 20, kernels, entropy=False, reduced=True)
     wide = torch.randn(4, 50, device=kernels)

@@ -98,12 +98,15 @@ def _whole(loss: Loss) -> Callable[[GivenHidden], Call]:
     def bind(given: GivenHidden) -> Call:
         batch, steps = given.words.targets.shape
         objective = loss.objective
-        # As a training step has it: in a graph, beside the model; calls submitted one by one would gain nothing.
+        # As a training step has it: in a graph, beside the model; calls submitted one by one would gain nothing, and
+        # a loss without samples is called with plain targets.
         aside = torch.cuda.Stream() if given.hidden.is_cuda else None  # type: ignore[no-untyped-call]
+        plain = objective.sequence.only_truth
 
         def compute() -> Tensor:
             captured = aside is not None and torch.cuda.is_current_stream_capturing()
-            candidates = loss.propose(given.words, aside if captured else None)
+            text = given.words
+            candidates = text.targets if plain and not captured else loss.propose(text, aside if captured else None)
             return objective.head(given.hidden.view(batch, steps, -1), given.weight, candidates).total
 
         vocab = given.weight.shape[0]

@@ -141,9 +141,9 @@ def losses(
     """Cross entropy, entropy and NLL of rows of logits, by kernels where they can run."""
     job.wait()
     if dispatch.fused(logits):
-        from seqsmooth.ops.kernels import autograd, soft_cross_entropy
+        from seqsmooth.ops.kernels import autograd, sorted_target
 
-        if soft_cross_entropy.fits(job.target):
+        if sorted_target.fits(job.target):
             return RowLosses(*autograd.row_losses(logits, job))
     return plain_losses(logits, job)
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 import torch
 from torch import Tensor
 from torch.nn import functional as F
@@ -18,6 +20,9 @@ from seqsmooth.ops.cross_entropy import (
     reduced_job,
 )
 from seqsmooth.ops.soft_target import IGNORED, SoftTarget
+
+if TYPE_CHECKING:
+    from seqsmooth.ops.kernels.autograd import Logits
 
 CHUNK_ELEMENTS = 2**26
 """Logits in memory at once by default: 256 MiB of fp32."""
@@ -59,7 +64,8 @@ def linear_cross_entropy(
     """
     checks.whole("ignore_index", ignore_index)
     target = as_target(target)
-    check_head(hidden, weight, bias, target, chunk, ignore_index)
+    check_head(hidden, weight, bias, chunk)
+    check_head_target(hidden, weight, target, ignore_index)
     job = reduced_job(target, reduction, num_items, ignore_index=ignore_index)
     result = linear_losses(hidden.reshape(-1, hidden.shape[-1]), weight, bias, job, chunk).smoothed
     return result if job.reduced else result.reshape(target.shape)
@@ -73,17 +79,52 @@ def linear_losses(
     chunk: int | None,
 ) -> RowLosses:
     """`losses` of the head's logits."""
-    if torch.is_autocast_enabled(hidden.device.type):
-        lower = torch.get_autocast_dtype(hidden.device.type)
-        hidden, weight = hidden.to(lower), weight.to(lower)
-        bias = None if bias is None else bias.to(lower)
-    if job.reduced and dispatch.fused(hidden, weight, bias):
-        from seqsmooth.ops.kernels import autograd, soft_cross_entropy
+    return Head(hidden, weight, bias, chunk).losses(job)
 
-        if soft_cross_entropy.fits(job.target):
-            return RowLosses(*autograd.head_losses(hidden, weight, bias, job, chunk))
-    job.wait()
-    return job.reduce(_again_in_backward(hidden, weight, bias, job.per_row(), chunk))
+
+class Head:
+    """What makes logits, taken as checked; used once.
+
+    Args:
+        hidden: as in `linear_cross_entropy`.
+        weight: likewise.
+        bias: likewise.
+        chunk: likewise.
+        begin: whether to ask for the first logits right now, where kernels run: the GPU computes them while the host
+            is busy with targets.
+    """
+
+    def __init__(
+        self,
+        hidden: Tensor,  # (N, D)
+        weight: Tensor,  # (V, D)
+        bias: Tensor | None,  # (V,)
+        chunk: int | None,
+        *,
+        begin: bool = False,
+    ) -> None:
+        if torch.is_autocast_enabled(hidden.device.type):
+            lower = torch.get_autocast_dtype(hidden.device.type)
+            hidden, weight = hidden.to(lower), weight.to(lower)
+            bias = None if bias is None else bias.to(lower)
+        self.hidden, self.weight, self.bias, self.chunk = hidden, weight, bias, chunk
+        self._fused = dispatch.fused(hidden, weight, bias)
+        self._first: Logits | None = None
+        if begin and self._fused:
+            from seqsmooth.ops.kernels.autograd import Logits
+
+            self._first = Logits.first(hidden, weight, chunk)
+
+    def losses(self, job: Job) -> RowLosses:
+        """`losses` of the logits."""
+        given = (self.hidden, self.weight, self.bias, job)
+        if job.reduced and self._fused:
+            from seqsmooth.ops.kernels import autograd, sorted_target
+
+            if sorted_target.fits(job.target):
+                return RowLosses(*autograd.head_losses(*given, self.chunk, self._first))
+        job.wait()
+        return job.reduce(_again_in_backward(self.hidden, self.weight, self.bias, job.per_row(), self.chunk))
 
 
 def _again_in_backward(
@@ -122,13 +163,11 @@ def check_head(
     hidden: Tensor,
     weight: Tensor,
     bias: Tensor | None,
-    target: SoftTarget,
     chunk: int | None,
-    ignore_index: int = IGNORED,
 ) -> None:
-    """Check the parts of a head against each other and against a target."""
-    check_positions("hidden", hidden, target, "D")
-    checks.must(hidden.shape[-1] >= 1, "hidden", "of one dimension or more", tuple(hidden.shape))
+    """Check the parts of a head against each other."""
+    checks.floats("hidden", hidden)
+    checks.must(hidden.dim() > 0 and hidden.shape[-1] >= 1, "hidden", "of shape (..., D)", tuple(hidden.shape))
     checks.shape("weight", weight, None, hidden.shape[-1], letters="(V, D)")
     _check_alike("weight", weight, hidden)
     if bias is not None:
@@ -136,6 +175,16 @@ def check_head(
         _check_alike("bias", bias, hidden)
     if chunk is not None:
         checks.at_least("chunk", chunk, 1)
+
+
+def check_head_target(
+    hidden: Tensor,
+    weight: Tensor,
+    target: SoftTarget,
+    ignore_index: int = IGNORED,
+) -> None:
+    """Check a target against the parts of a head."""
+    check_positions("hidden", hidden, target, "D")
     target.check(weight.shape[0], ignore_index, name="weight")
 
 

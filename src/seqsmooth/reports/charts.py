@@ -10,8 +10,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from html import escape
 
-WIDTH, HEIGHT = 380, 260
-LEFT, RIGHT, TOP, BOTTOM = 50, 14, 10, 42
+WIDTH, HEIGHT = 360, 250  # two fit side by side in the column of a page
+LEFT, RIGHT, TOP, BOTTOM = 56, 14, 10, 42
 COLOURS = 8
 DASHES = ("", "6 3", "2 3")
 
@@ -87,9 +87,9 @@ class Chart:
         for mark in marks:
             _, y = place(x0, mark)
             parts.append(f'<line class="grid" x1="{LEFT}" x2="{WIDTH - RIGHT}" y1="{y:.1f}" y2="{y:.1f}"/>')
-            parts.append(f'<text x="{LEFT - 8}" y="{y + 4:.1f}" text-anchor="end">{_number(mark)}</text>')
+            parts.append(f'<text x="{LEFT - 8}" y="{y + 4:.1f}" text-anchor="end">{short(mark)}</text>')
         named = [(float(n), told) for n, told in enumerate(self.ticks)]
-        named = named or [(mark, _number(mark)) for mark in ticks(x0, x1) if x0 <= mark <= x1]
+        named = named or [(mark, short(mark)) for mark in ticks(x0, x1) if x0 <= mark <= x1]
         for mark, told in named:
             x, _ = place(mark, y0)
             parts.append(f'<text x="{x:.1f}" y="{HEIGHT - BOTTOM + 18}" text-anchor="middle">{escape(told)}</text>')
@@ -99,7 +99,7 @@ class Chart:
             parts.append(_line(line, [place(*point) for point in line.points], place))
         middle = (LEFT + WIDTH - RIGHT) / 2
         parts.append(f'<text x="{middle}" y="{HEIGHT - 8}" text-anchor="middle">{escape(self.across)}</text>')
-        turned = f'transform="translate(13 {(TOP + HEIGHT - BOTTOM) / 2}) rotate(-90)" text-anchor="middle"'
+        turned = f'transform="translate(12 {(TOP + HEIGHT - BOTTOM) / 2}) rotate(-90)" text-anchor="middle"'
         parts.append(f"<text {turned}>{escape(self.up)}</text>")
         return _svg(parts, WIDTH, HEIGHT, self.title, self.series, alone=alone)
 
@@ -130,7 +130,7 @@ def forest(title: str, across: str, intervals: Sequence[Interval], *, left: int 
     for mark in marks:
         x = place(mark)
         parts.append(f'<line class="grid" x1="{x:.1f}" x2="{x:.1f}" y1="{TOP}" y2="{height - BOTTOM}"/>')
-        told = "0" if mark == 0 else f"{'+' if mark > 0 else '−'}{_number(abs(mark))}"
+        told = "0" if mark == 0 else f"{'+' if mark > 0 else '−'}{short(abs(mark))}"
         parts.append(f'<text x="{x:.1f}" y="{height - BOTTOM + 18}" text-anchor="middle">{told}</text>')
     zero = place(0.0)
     parts.append(f'<line class="ideal" x1="{zero:.1f}" x2="{zero:.1f}" y1="{TOP}" y2="{height - BOTTOM}"/>')
@@ -165,6 +165,15 @@ def ticks(low: float, high: float, most: int = 6) -> list[float]:
     return [round(n * step, 10) for n in range(first, max(last, first + 1) + 1)]
 
 
+def short(value: float) -> str:
+    """A number beside an axis, short.
+
+    >>> short(0.5), short(300), short(3000), short(12500)
+    ('0.5', '300', '3k', '12.5k')
+    """
+    return f"{value / 1000:g}k" if abs(value) >= 1000 and value % 100 == 0 else f"{value:g}"
+
+
 def _line(line: Series, places: Sequence[tuple[float, float]], place: object) -> str:
     grey = line.number is None
     colour = "var(--soft)" if grey else f"var(--c{(line.number or 0) % COLOURS})"
@@ -196,7 +205,7 @@ def _svg(parts: Sequence[str], width: int, height: int, title: str, legend: Sequ
     rows, across = [], 8.0
     down = height + 8
     for line in legend:
-        wide = 26 + 6.6 * len(line.name)
+        wide = 32 + 6.6 * len(line.name)
         if across + wide > width:
             across, down = 8.0, down + 18
         colour = "var(--soft)" if line.number is None else f"var(--c{line.number % COLOURS})"
@@ -210,7 +219,3 @@ def _svg(parts: Sequence[str], width: int, height: int, title: str, legend: Sequ
         f'role="img"><style>{STYLE}</style><text class="name" x="8" y="-6" font-weight="600">{escape(title)}</text>'
     )
     return head + "".join([*parts, *rows]) + "</svg>\n"
-
-
-def _number(value: float) -> str:
-    return f"{value:g}" if abs(value) < 10000 else f"{value / 1000:g}k"

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
+from itertools import accumulate
 from statistics import mean
 from typing import Any, Protocol
 
 from seqsmooth.reports.behaviour import Behaviour
-from seqsmooth.reports.charts import Chart, Series
+from seqsmooth.reports.charts import Chart, Series, short
 from seqsmooth.reports.table import NAMES
 
 Point = tuple[float, float]
@@ -107,25 +108,26 @@ def _column(log: Sequence[Mapping[str, Any]], split: str, name: str, by: str) ->
 
 def _lengths(rows: Sequence[Row], seen: Mapping[str, Sequence[Behaviour]]) -> list[Series]:
     theirs = seen[rows[0].label][0].reference_lengths
-    total = sum(theirs)
-    lines = [Series("references", [(float(n), count / total) for n, count in enumerate(theirs)])]
-    longest = max(len(theirs), *(len(one.lengths) for row in rows for one in seen[row.label]))
-    return lines + [
-        _observed(number, row, seen[row.label], lambda one: _shares(one.lengths, longest))
-        for number, row in enumerate(rows)
-    ]
+    end = max(_most(theirs), *(_most(one.lengths) for row in rows for one in seen[row.label]))
+    lines = [_observed(n, row, seen[row.label], lambda one: _shares(one.lengths, end)) for n, row in enumerate(rows)]
+    return [Series("references", _shares(theirs, end)), *lines]
 
 
-def _shares(counts: Sequence[int], length: int) -> list[Point]:
-    filled = [*counts, *[0] * (length - len(counts))]
-    return [(float(n), count / sum(filled)) for n, count in enumerate(filled)]
+def _most(counts: Sequence[int]) -> int:
+    """The length up to which 99.5 % are: few very long ones would leave no room for the others."""
+    return next(n for n, below in enumerate(accumulate(counts)) if below >= 0.995 * sum(counts))
+
+
+def _shares(counts: Sequence[int], end: int) -> list[Point]:
+    total = sum(counts)
+    return [(float(n), (counts[n] if n < len(counts) else 0) / total) for n in range(end + 1)]
 
 
 def _recall(rows: Sequence[Row], seen: Mapping[str, Sequence[Behaviour]]) -> list[Chart]:
     bins = [held.low for held in seen[rows[0].label][0].recall]
     if len(bins) < 2:
         return []
-    words = [f"{low}–" if place == len(bins) - 1 else f"{low}" for place, low in enumerate(bins)]
+    words = [short(low) for low in bins]
 
     def points(one: Behaviour) -> list[Point]:
         return [(float(bins.index(held.low)), held.found / held.of) for held in one.recall]

@@ -3,39 +3,29 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Literal
 
 import torch
 from torch import Tensor
 
 from seqsmooth.ops import checks
-from seqsmooth.ops.precision import finest
-from seqsmooth.ops.sampling import Generator, categorical, uniforms
-from seqsmooth.ops.soft_target import Rows, SoftTarget
-from seqsmooth.ops.tables import DenseTable
-from seqsmooth.smoothing.pools import Listed, Pool, PoolName, Vocabulary, batch_row, draw_other
+from seqsmooth.ops.sampling import Generator, uniforms
+from seqsmooth.ops.soft_target import Rows
+from seqsmooth.ops.tables import DenseTable, Table
+from seqsmooth.smoothing.pools import Listed, Pool, PoolName, Vocabulary, batch_has_row, not_in_batch
 from seqsmooth.smoothing.records import Draws, Measure, Truth, measured, stack_atoms
 from seqsmooth.smoothing.sequence_law import PooledLaw, Setting
 from seqsmooth.smoothing.similarity import Similarity
+from seqsmooth.smoothing.sites import Sites, find_sites
 from seqsmooth.smoothing.token_law import TokenLaw
+from seqsmooth.smoothing.token_matrix import token_chunks
 
 if TYPE_CHECKING:
-    from seqsmooth.ops.kernels.targets import Sampled, Sites
+    from seqsmooth.ops.kernels.sites import FusedSites
+    from seqsmooth.ops.kernels.targets import Sampled
 
 MOST_STEPS = 8192
 """The longest sequence that a kernel draws at once."""
-
-
-@dataclass(frozen=True, eq=False)
-class _Sites:
-    """What may happen at each position."""
-
-    flip: Tensor  # (B, T) probability of a change, pi
-    others: Tensor  # (B, T) number of other tokens in the pool, m; 1 where there is none
-    inside: Tensor  # (B, T) bool, whether the token itself is in the pool
-    place: Tensor  # (B, T) its place there
-    pool: Pool
 
 
 class Hamming(PooledLaw):
@@ -143,12 +133,13 @@ class Hamming(PooledLaw):
                 return self._fused_expectation(truth)
             return measured(truth, self._fused_samples(truth, count, generator, probable=False).reading)
         sites = self._sites(truth)
+        table = self._shared_table() or sites.pool.table
         if lazy and self.samples is None:
-            return self._expectation(truth, sites)
+            return sites.expectation(table, self.alpha)
         draws = self.draw(truth, count, generator) if fused else self._draw(truth, sites, count, generator)
         weights = sites.flip.new_full(draws.tokens.shape[:2], 1 / count)
         sampled = stack_atoms(truth, draws, weights, self.alpha, lazy=lazy, ess=weights.new_full((), count))
-        return sampled if lazy or not self.integrate else self._integrated(truth, sites, sampled)
+        return sampled if lazy or not self.integrate else sites.integrated(table, sampled)
 
     def draw(self, truth: Truth, count: int, generator: Generator | None) -> Draws:
         """`count` independent samples of each sequence, with their probability."""
@@ -192,30 +183,31 @@ class Hamming(PooledLaw):
     def _fused_expectation(self, truth: Truth) -> Measure:
         from seqsmooth.ops.kernels import targets
 
-        row = batch_row(truth) if self.pool == "batch" and not self.listed else None
-        if row is None:
-            pool = self.pool_of(truth)
-            sites, table = self._kernel_sites(truth, pool), pool.table
+        table: Table
+        if self.pool == "batch" and not self.listed and batch_has_row(truth):
+            sites, excluded = self._fused_sites(truth, None), not_in_batch(truth)
+            made = targets.batch_expectation(truth.source, sites, self.alpha, excluded)
+            reading, index, background, table = made
         else:
-            sizes, table = row
-            sites = replace(self._kernel_sites(truth, None), sizes=sizes)
-        reading, index, background = targets.expectation(truth.source, sites, self.alpha)
-        rows = Rows(self._shared_table() or table, index[:, None, :, None], background[:, None, :, None])
+            pool = self.pool_of(truth)
+            sites, table = self._fused_sites(truth, pool), self._shared_table() or pool.table
+            reading, index, background = targets.expectation(truth.source, sites, self.alpha)
+        rows = Rows(table, index[:, None, :, None], background[:, None, :, None])
         return measured(truth, reading, rows)
 
     def _fused_samples(self, truth: Truth, count: int, generator: Generator | None, *, probable: bool) -> Sampled:
         from seqsmooth.ops.kernels import targets
 
         batch, steps = truth.source.targets.shape
-        sites = self._kernel_sites(truth, self.pool_of(truth))
+        sites = self._fused_sites(truth, self.pool_of(truth))
         points = uniforms((batch, count, steps), truth.source.targets, generator)
         return targets.samples(truth.source, sites, points, self.alpha, probable=probable)
 
-    def _kernel_sites(self, truth: Truth, pool: Pool | None) -> Sites:
-        from seqsmooth.ops.kernels.targets import Sites
+    def _fused_sites(self, truth: Truth, pool: Pool | None) -> FusedSites:
+        from seqsmooth.ops.kernels.sites import FusedSites
 
         listed = pool if isinstance(pool, Listed) else None
-        return Sites(
+        return FusedSites(
             frozen=truth.specials.ids("frozen"),
             tau=self.tau,
             rate=self.rate,
@@ -226,91 +218,30 @@ class Hamming(PooledLaw):
             places=None if listed is None else listed.places,
         )
 
-    def _sites(self, truth: Truth) -> _Sites:
-        pool = self.pool_of(truth)
-        others, inside, place = pool.others(truth.tokens)
-        possible = truth.movable & (others > 0)
-        if self.substitution is not None:
-            assert self.substitution_masses is not None
-            possible = possible & (self.substitution_masses > 0)[truth.tokens]
-        others = others.clamp_min(1)
-        if self.rate is not None:
-            flip = possible.to(finest(others.device)) * self.rate
-        else:
-            assert self.tau is not None
-            # The chances of a change against none: one of m others, each with weight exp(-1 / tau).
-            odds = others.to(finest(others.device)) * math.exp(-1 / self.tau)
-            flip = torch.where(possible, odds / (1 + odds), 0)
-        return _Sites(flip, others, inside, place, pool)
+    def _sites(self, truth: Truth) -> Sites:
+        return find_sites(truth, self.pool_of(truth), self._substitution_table(), tau=self.tau, rate=self.rate)
 
-    def _draw(self, truth: Truth, sites: _Sites, count: int, generator: Generator | None) -> Draws:
-        tokens, mask, flip = (part.unsqueeze(1) for part in (truth.tokens, truth.mask, sites.flip))  # (B, 1, T) each
-        points = uniforms((tokens.shape[0], count, tokens.shape[2]), tokens, generator)
-        changed = points < flip
-        if self.substitution is None:
-            checks.must(self.substitutes is None, "Hamming", "prepared by an Objective before it draws", "not")
-            # Below the chance of a change, the same number over that chance is uniform again: it picks the new token.
-            again = torch.where(changed, points / flip, 0)
-            new = draw_other(sites.pool, again, (sites.others[:, None], sites.inside[:, None], sites.place[:, None]))
-            log_share = -sites.others.to(flip.dtype).log().unsqueeze(1)
-        else:
-            rows = self.substitution[truth.tokens.flatten()]
-            drawn = categorical(rows, count, generator)  # (B T, L)
-            new = drawn.view(*truth.tokens.shape, count).transpose(1, 2)
-            log_share = rows.gather(-1, drawn).view(*truth.tokens.shape, count).transpose(1, 2).log()
-        log_prob = torch.where(changed, flip.log() + log_share, torch.log1p(-flip)).sum(-1)
-        return Draws(torch.where(changed, new, tokens), mask.expand(points.shape), log_prob)
-
-    def _marginals(self, truth: Truth, sites: _Sites) -> tuple[Tensor, Rows]:
-        """rho_t = own_t delta(y*_t) + rows: the law of one position, as (B, T) and rows of shape (B, T, 1)."""
-        table = self._shared_table() or sites.pool.table
-        if self.substitution is not None:
-            return 1 - sites.flip, Rows(table, truth.positions.labels.unsqueeze(-1), sites.flip.unsqueeze(-1))
-        # The table covers the whole pool, so a token that is in it gives its share of the background back.
-        background = torch.where(sites.inside, sites.flip + sites.flip / sites.others, sites.flip)
-        groups = torch.arange(sites.pool.groups, device=background.device).unsqueeze(-1)
-        index = torch.where(truth.mask, groups, -1)
-        return 1 - background, Rows(table, index.unsqueeze(-1), background.unsqueeze(-1))
-
-    def _expectation(self, truth: Truth, sites: _Sites) -> Measure:
-        """The closed form: (1 - alpha) delta(y*) + alpha rho at each position, on the ground truth's prefix."""
-        own, rows = self._marginals(truth, sites)
-        weights = (1 - self.alpha) + self.alpha * own
-        background = Rows(rows.table, rows.index.unsqueeze(1), self.alpha * rows.weights.unsqueeze(1))
-        target = SoftTarget(truth.positions.labels[:, None, :, None], weights[:, None, :, None], (background,))
-        ones = weights.new_ones(target.shape[:2])
-        ess = ones.new_full((), math.inf)
-        return Measure(truth.tokens.unsqueeze(1), truth.mask.unsqueeze(1), ones, target, ess)
-
-    def _integrated(self, truth: Truth, sites: _Sites, sampled: Measure) -> Measure:
-        """The measure on the samples' prefixes with each predicted token replaced by its law rho_t."""
-        own, rows = self._marginals(truth, sites)
-        count = sampled.weights.shape[1]
-        first = torch.arange(count, device=own.device) == 0
-        of_truth, of_samples = sampled.weights * first, sampled.weights * ~first
-        weights = of_truth.unsqueeze(-1) + of_samples.unsqueeze(-1) * own.unsqueeze(1)
-        ids = truth.positions.labels.unsqueeze(1).expand(-1, count, -1).unsqueeze(-1)
-        background = Rows(
-            rows.table,
-            rows.index.unsqueeze(1).expand(-1, count, -1, -1),
-            of_samples[:, :, None, None] * rows.weights.unsqueeze(1),
-        )
-        target = SoftTarget(ids, weights.unsqueeze(-1), (background,))
-        return Measure(sampled.tokens, sampled.mask, sampled.weights, target, sampled.ess)
+    def _draw(self, truth: Truth, sites: Sites, count: int, generator: Generator | None) -> Draws:
+        prepared = self.substitutes is None or self.substitution is not None
+        checks.must(prepared, "Hamming", "prepared by an Objective before it draws", "not")
+        return sites.draw(count, generator)
 
     def _shared_table(self) -> DenseTable | None:
         """The table of all targets: multiplied by the token law beforehand, or that of the substitutes, or none."""
         if self.background is not None and self.background_masses is not None:
             return DenseTable(self.background, self.background_masses, mixed=True)
-        if self.substitution is not None and self.substitution_masses is not None:
-            return DenseTable(self.substitution, self.substitution_masses)
-        return None
+        return self._substitution_table()
+
+    def _substitution_table(self) -> DenseTable | None:
+        if self.substitution is None or self.substitution_masses is None:
+            return None
+        return DenseTable(self.substitution, self.substitution_masses)
 
 
 def _substitution(law: Similarity, undrawn: tuple[int, ...]) -> Tensor:  # (V, V)
     """S without its diagonal and without the undrawn tokens, each row of mass 1, or 0 where nothing is left."""
     table = torch.empty(law.vocab_size, law.vocab_size, dtype=law.units.dtype, device=law.units.device)
-    for tokens in law.token_chunks():
+    for tokens in token_chunks(law.vocab_size, law.units.device):
         rows = law.rows(tokens)
         rows[torch.arange(len(tokens), device=rows.device), tokens] = 0
         for token in undrawn:

@@ -1,4 +1,4 @@
-"""What sequence laws and token laws have in common: a share, a name, and tables that keep their precision."""
+"""What all laws have in common: a share, a name, one vocabulary, and tables that keep their precision."""
 
 from __future__ import annotations
 
@@ -60,6 +60,18 @@ class Law(Precise, ABC):
         other._buffers = dict(self._buffers)
         other._modules = dict(self._modules)
         return other
+
+
+def agreed_vocab_size(vocab_size: int | None, *laws: Law) -> int | None:
+    """V, as told by the user or by a law; whoever tells it must agree."""
+    if vocab_size is not None:
+        checks.at_least("vocab_size", vocab_size, 1)
+    for law in laws:
+        known = law.vocab_size
+        same = known is None or vocab_size in (None, known)
+        checks.must(same, "vocab_size", f"that of {type(law).__name__}, {known}", vocab_size)
+        vocab_size = known if vocab_size is None else vocab_size
+    return vocab_size
 
 
 def text(value: object) -> str:

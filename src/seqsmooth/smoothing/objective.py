@@ -10,13 +10,14 @@ from torch import Tensor
 from torch.nn import functional as F
 
 from seqsmooth.ops import checks, dispatch
-from seqsmooth.ops.cross_entropy import Job, Reduction, RowLosses, check_positions, losses, reduced_job
-from seqsmooth.ops.head import check_head, linear_losses
+from seqsmooth.ops.cross_entropy import Reduction, check_positions, losses
+from seqsmooth.ops.head import Head, check_head, check_head_target
 from seqsmooth.ops.sampling import Generator
 from seqsmooth.ops.soft_target import IGNORED
 from seqsmooth.smoothing.dirac import Dirac
 from seqsmooth.smoothing.ground_truth import GroundTruth
-from seqsmooth.smoothing.law import Law, Precise
+from seqsmooth.smoothing.jobs import candidates_job, job_loss
+from seqsmooth.smoothing.law import Precise, agreed_vocab_size
 from seqsmooth.smoothing.records import Candidates, Loss, Truth
 from seqsmooth.smoothing.sequence_law import SequenceLaw, Setting
 from seqsmooth.smoothing.specials import Specials
@@ -81,7 +82,7 @@ class Objective(Precise):
         self.lazy = lazy
         self.entropy = checks.non_negative("entropy", entropy)
         self.ignore_index = ignore_index
-        self.vocab_size = _agreed_vocab_size(vocab_size, sequence, token)
+        self.vocab_size = agreed_vocab_size(vocab_size, sequence, token)
         if self.vocab_size is not None:
             self.specials.check(self.vocab_size)
         self.key = next(_KEYS)
@@ -151,8 +152,8 @@ class Objective(Precise):
         wide = logits.unsqueeze(1) if logits.dim() == 3 else logits
         check_positions("logits", wide, ready.target, "V")
         ready.target.check(vocab_size, name="logits")
-        job = self._job(ready, reduction, num_items, inplace=inplace)
-        return _result(losses(logits.reshape(-1, vocab_size), job), ready, job)
+        job = candidates_job(ready, reduction, num_items, entropy=self.entropy, inplace=inplace)
+        return job_loss(losses(logits.reshape(-1, vocab_size), job), ready, job)
 
     def head(
         self,
@@ -169,13 +170,14 @@ class Objective(Precise):
         """The same from hidden states: at most `chunk` rows of logits are ever in memory."""
         checks.floats("hidden", hidden)
         checks.must(hidden.dim() in (3, 4), "hidden", "of shape (B, K', T, D) or (B, T, D)", tuple(hidden.shape))
-        checks.shape("weight", weight, None, hidden.shape[-1], letters="(V, D)")
+        check_head(hidden, weight, bias, chunk)
         self._check_vocabulary("weight", weight.shape[0])
+        flat = hidden.reshape(-1, hidden.shape[-1])
+        head = Head(flat, weight, bias, chunk, begin=reduction != "none")
         ready = self._ready(candidates, generator, weight.shape[0])
-        wide = hidden.unsqueeze(1) if hidden.dim() == 3 else hidden
-        check_head(wide, weight, bias, ready.target, chunk)
-        job = self._job(ready, reduction, num_items)
-        return _result(linear_losses(hidden.reshape(-1, hidden.shape[-1]), weight, bias, job, chunk), ready, job)
+        check_head_target(hidden.unsqueeze(1) if hidden.dim() == 3 else hidden, weight, ready.target)
+        job = candidates_job(ready, reduction, num_items, entropy=self.entropy)
+        return job_loss(head.losses(job), ready, job)
 
     def signature(self) -> str:
         """One line that makes two runs comparable; its last word is the arithmetic that a GPU of this machine runs."""
@@ -264,34 +266,6 @@ class Objective(Precise):
         with torch.no_grad():
             return self._propose(candidates, None, generator, vocab_size)
 
-    def _entropy_weights(self, candidates: Candidates) -> Tensor | None:
-        if self.entropy == 0:
-            return None
-        return (self.entropy * candidates.weights).unsqueeze(-1).expand_as(candidates.sequences).flatten()
-
-    def _job(
-        self,
-        candidates: Candidates,
-        reduction: Reduction,
-        num_items: Tensor | float | None,
-        *,
-        inplace: bool = False,
-    ) -> Job:
-        checks.flag("inplace", inplace)
-        if candidates.stream is not None:
-            with torch.cuda.stream(candidates.stream):
-                job = self._job(replace(candidates, stream=None), reduction, num_items, inplace=inplace)
-            return replace(job, stream=candidates.stream)
-        return reduced_job(
-            candidates.target,
-            reduction,
-            num_items,
-            count=candidates.count,
-            labels=candidates.labels.flatten(),
-            entropy_weights=self._entropy_weights(candidates),
-            inplace=inplace,
-        )
-
     def _check_device(self, name: str, value: Tensor) -> None:
         for buffer in self.buffers():
             checks.device(name, value, buffer.device, " of the objective (`objective.to(...)` moves it)")
@@ -299,22 +273,3 @@ class Objective(Precise):
     def _check_vocabulary(self, name: str, vocab_size: int) -> None:
         if self.vocab_size not in (None, vocab_size):
             raise checks.wrong(name, f"over {self.vocab_size} tokens", f"over {vocab_size}")
-
-
-def _result(losses: RowLosses, candidates: Candidates, job: Job) -> Loss:
-    total, nll = losses
-    if not job.reduced:
-        total, nll = (part.view_as(candidates.sequences).sum(1) for part in losses)
-    return Loss(total, nll, candidates.count, candidates.ess)
-
-
-def _agreed_vocab_size(vocab_size: int | None, *laws: Law) -> int | None:
-    """V, as told by the user or by a law; whoever tells it must agree."""
-    if vocab_size is not None:
-        checks.at_least("vocab_size", vocab_size, 1)
-    for law in laws:
-        known = law.vocab_size
-        same = known is None or vocab_size in (None, known)
-        checks.must(same, "vocab_size", f"that of {type(law).__name__}, {known}", vocab_size)
-        vocab_size = known if vocab_size is None else vocab_size
-    return vocab_size

@@ -11,7 +11,7 @@ from torch.nn import functional as F
 
 from seqsmooth.ops import checks, dispatch
 from seqsmooth.ops.precision import finest
-from seqsmooth.ops.tables import DenseTable, SparseTable, Table, UniformTable
+from seqsmooth.ops.tables import SparseTable, Table, UniformTable
 from seqsmooth.smoothing.records import Truth
 from seqsmooth.smoothing.specials import is_any
 
@@ -144,7 +144,7 @@ def build_pool(kind: PoolName | Tensor, truth: Truth) -> Pool:
             checks.shape("pool", kind, source.targets.shape[0], None, letters="(B, P)")
         return _distinct((kind.unsqueeze(0) if kind.dim() == 1 else kind).long(), undrawn, truth.vocab_size)
     if kind == "batch":
-        return _distinct(source.targets.reshape(1, -1), _not_in_batch(truth), truth.vocab_size)
+        return _distinct(source.targets.reshape(1, -1), not_in_batch(truth), truth.vocab_size)
     checks.must(
         truth.references is not None,
         "references",
@@ -155,19 +155,21 @@ def build_pool(kind: PoolName | Tensor, truth: Truth) -> Pool:
     return _distinct(truth.references.flatten(1), undrawn, truth.vocab_size)
 
 
-def batch_row(truth: Truth) -> tuple[Tensor, DenseTable] | None:  # (1,)
-    """The size of the pool "batch" and its table, without a list; None where a list is as good.
+def batch_has_row(truth: Truth) -> bool:
+    """Whether kernels write the table of the pool "batch" out over the vocabulary; or else a list is as good.
 
-    The table has its only row in full, as a loss would have to write it out from a list of many tokens.
+    A loss would have to write it out itself from a list of many tokens.
     """
     from seqsmooth.ops.kernels import pools
 
-    listed = truth.source.targets.reshape(1, -1)
-    if listed.shape[1] <= FEW or not pools.serves_row(listed.shape[1], truth.vocab_size):
-        return None
-    assert truth.vocab_size is not None
-    row = pools.distinct_row(listed, _not_in_batch(truth), truth.vocab_size)
-    return row.sizes, DenseTable(row.values, row.masses, columns=truth.vocab_size)
+    length = truth.source.targets.numel()
+    return length > FEW and pools.serves_row(length, truth.vocab_size)
+
+
+def not_in_batch(truth: Truth) -> tuple[int, ...]:
+    """The ids that are in no pool; the targets are read as they came, so what is ignored in them is among these."""
+    ignored = (token for token in truth.source.ignored if token >= 0)
+    return tuple(sorted({*truth.specials.ids("undrawn"), *ignored}))
 
 
 def check_pool(pool: PoolName | Tensor) -> PoolName | None:
@@ -179,12 +181,6 @@ def check_pool(pool: PoolName | Tensor) -> PoolName | None:
     listed = ", ".join(repr(name) for name in POOLS)
     checks.must(pool in POOLS, "pool", f"one of {listed}, or a tensor of ids", repr(pool))
     return pool
-
-
-def _not_in_batch(truth: Truth) -> tuple[int, ...]:
-    """The ids that are in no pool; the targets are read as they came, so what is ignored in them is among these."""
-    ignored = (token for token in truth.source.ignored if token >= 0)
-    return tuple(sorted({*truth.specials.ids("undrawn"), *ignored}))
 
 
 def _distinct(

@@ -2,25 +2,28 @@
 
 from __future__ import annotations
 
-from typing import Literal
-
 import torch
 from torch import Tensor, nn
 
 from seqsmooth.ops import checks
-from seqsmooth.ops.sampling import Generator, categorical
-from seqsmooth.ops.similarity import ROW_ELEMENTS, SimilarityTable
+from seqsmooth.ops.sampling import Generator
+from seqsmooth.ops.similarity import SimilarityTable
 from seqsmooth.ops.soft_target import Rows, SoftTarget
-from seqsmooth.ops.tables import DenseTable, SparseTable, Table, UniformTable, padded_rows
+from seqsmooth.ops.tables import DenseTable, SparseTable, Table
 from seqsmooth.smoothing.law import checksum
 from seqsmooth.smoothing.model_matrix import Matrix, model_vectors
 from seqsmooth.smoothing.token_law import TokenLaw
-from seqsmooth.smoothing.token_vectors import Missing, apart, unit_rows
-
-Mode = Literal["dense", "sampled", "top-k"]
-STORED_VOCABULARY = 20_000
-"""Up to this many tokens the V x V table is kept (1.6 GB of fp32 at the limit); beyond, rows are made when needed."""
-CHUNK_ROWS = 1024
+from seqsmooth.smoothing.token_matrix import (
+    Mode,
+    TokenMatrix,
+    TopTail,
+    check_choices,
+    draw_from,
+    keep,
+    multiply,
+    rows_of,
+)
+from seqsmooth.smoothing.token_vectors import Missing, apart, checked_counts, unit_rows
 
 
 class Similarity(TokenLaw):
@@ -29,7 +32,7 @@ class Similarity(TokenLaw):
     r^freq(v, y) = cos(v, y) - beta * min(f_v / f_y, f_y / f_v) promotes rare tokens around frequent ones and the other
     way round. A token without an embedding keeps all its mass and gets none; PAD and BOS are always such tokens.
 
-    Temperatures are in cosine units as in the paper. The authors' code uses (1 + cos) / 2 and beta / tau: its
+    Temperatures are in cosine units as in the paper. The authors' code has (cos - 1) / 2 and beta / tau: its
     tau_word .15 is 0.30 here, and its tau_word .09 with promote_rarity 1 is tau = beta = 0.18 here.
 
     Args:
@@ -73,7 +76,7 @@ class Similarity(TokenLaw):
         missing: Missing = (),
         mode: Mode = "dense",
         k: int | None = None,
-        tail: Literal["renormalise", "zero"] = "renormalise",
+        tail: TopTail = "renormalise",
         stored: bool | torch.dtype | None = None,
         kinds: Tensor | None = None,  # (V,) int64
     ) -> None:
@@ -83,32 +86,19 @@ class Similarity(TokenLaw):
         self.tau = checks.positive("tau", tau)
         self.beta = checks.non_negative("beta", beta)
         checks.must(beta <= 1e6, "beta", "at most 1e6, in units of the cosine", beta)
-        checks.one_of("mode", mode, ("dense", "sampled", "top-k"))
-        checks.one_of("tail", tail, ("renormalise", "zero"))
-        checks.must(
-            (k is None) == (mode == "dense"), "k", f"{'left out' if mode == 'dense' else 'given'} with mode={mode!r}", k
-        )
-        if k is not None:
-            checks.at_least("k", k, 1)
-            checks.must(mode == "sampled" or k <= embeddings.shape[0], "k", f"at most V = {embeddings.shape[0]}", k)
+        check_choices(mode, k, tail, stored, embeddings.shape[0])
         self.mode: Mode = mode
         self.k = k
-        self.tail: Literal["renormalise", "zero"] = tail
-        known_choice = stored is None or isinstance(stored, bool) or stored == torch.float16
-        checks.must(known_choice, "stored", "True, False or torch.float16", repr(stored))
-        checks.must(stored != torch.float16 or mode == "dense", "stored", f"True or False with mode={mode!r}", stored)
+        self.tail: TopTail = tail
         self.stored = stored
         units, known = unit_rows(embeddings.detach(), missing)
-        self.scale = 1.0
-        self.kinds = 0
+        self.scale, self.kinds = 1.0, 0
         if kinds is not None:
-            units, self.scale = apart(units, kinds, self.tau)
+            units, known, self.scale = apart(units, known, kinds, self.tau)
             self.kinds = units.shape[1] - embeddings.shape[1]
-            known = known & (kinds.to(known.device) >= 0)
-            units = units.masked_fill(~known.unsqueeze(-1), 0)
         self.register_buffer("units", units, persistent=False)
         self.register_buffer("known", known, persistent=False)
-        self.register_buffer("counts", self._checked(counts), persistent=False)
+        self.register_buffer("counts", checked_counts(counts, self.beta, units), persistent=False)
         for name in ("table", "neighbours", "masses"):
             self.register_buffer(name, None, persistent=False)
         self._computed: SimilarityTable | None = None
@@ -157,18 +147,8 @@ class Similarity(TokenLaw):
         vectors, known = model_vectors(
             model, matrix, centred=centred, rank=rank, missing=missing, counts=counts, min_count=min_count
         )
-        return cls(
-            vectors,
-            tau,
-            beta,
-            counts,
-            alpha,
-            missing=~known,
-            mode="dense" if k is None else "top-k",
-            k=k,
-            stored=stored,
-            kinds=kinds,
-        )
+        mode: Mode = "dense" if k is None else "top-k"
+        return cls(vectors, tau, beta, counts, alpha, missing=~known, mode=mode, k=k, stored=stored, kinds=kinds)
 
     @torch.no_grad()
     def take(self, other: Similarity) -> None:
@@ -202,7 +182,7 @@ class Similarity(TokenLaw):
         law.known = self.known.clone()
         for token in unsmoothed:
             law.known[token] = False
-        law.table, law.neighbours, law.masses = law._built()
+        law.table, law.neighbours, law.masses = keep(law._made(), self.alpha, self.mode, self.k, self.tail, self.stored)
         return law
 
     @property
@@ -219,10 +199,8 @@ class Similarity(TokenLaw):
         """S in full for some tokens, the top-k one if that is the mode."""
         checks.integers("tokens", tokens)
         checks.ids_below("tokens", tokens, self.vocab_size)
-        index = tokens.reshape(-1, 1)
-        ones = torch.ones_like(index, dtype=self.units.dtype)
         table = self._table() if self._kernel() is None else self._made()
-        return table.combine(index, ones).reshape(*tokens.shape, self.vocab_size)
+        return rows_of(table, tokens.flatten(), self.units.dtype).reshape(*tokens.shape, self.vocab_size)
 
     def spread(self, target: SoftTarget, *, vocab_size: int | None, generator: Generator | None) -> SoftTarget:
         """A row of M for each slot, or one of S beside it; rows of other tables are multiplied by M."""
@@ -236,38 +214,22 @@ class Similarity(TokenLaw):
             own = Rows(self._table(), target.ids, self.alpha * target.weights)
             return SoftTarget(target.ids, kept, (own, *rows))
         assert self.k is not None
-        drawn = (
-            self._draw(target.ids.reshape(-1).clamp_min(0), self.k, generator)
-            .view(*target.ids.shape, self.k)
-            .flatten(-2)
-        )
+        tokens = target.ids.flatten().clamp_min(0)
+        drawn = draw_from(self._table(), tokens, self.k, self.units.dtype, generator)
+        drawn = drawn.view(*target.ids.shape, self.k).flatten(-2)
         weights = (self.alpha / self.k * target.weights).repeat_interleave(self.k, -1)
         return SoftTarget(torch.cat([target.ids, drawn], -1), torch.cat([kept, weights], -1), rows)
 
     def mix(self, table: Table) -> DenseTable:
         """The rows of a table times M, in full: its mass is then dense anyway."""
         with torch.autocast(self.units.device.type, enabled=False):
-            return self._mix(table)
-
-    def _mix(self, table: Table) -> DenseTable:
-        own = self._kernel() or self._table()
-        if isinstance(table, SparseTable):
-            mixed = own.combine(table.ids, table.weights)
-            everything = torch.arange(table.size, device=table.ids.device).unsqueeze(-1)
-            unmixed = table.combine(everything, torch.ones_like(everything, dtype=table.weights.dtype))
-        else:
-            assert isinstance(table, (DenseTable, UniformTable))
-            unmixed = (
-                table.values[:, : self.vocab_size]
-                if isinstance(table, DenseTable)
-                else table.row(self.units).unsqueeze(0)
-            )
-            mixed = torch.zeros_like(unmixed, dtype=self.units.dtype)
-            for tokens in self.token_chunks():
-                rows = own.combine(tokens.unsqueeze(-1), self.units.new_ones(len(tokens), 1))
-                mixed = mixed + unmixed[:, tokens].to(rows.dtype) @ rows
-        values = mixed if self._kernel() else (1 - self.alpha) * unmixed.to(mixed.dtype) + self.alpha * mixed
-        return DenseTable(values, values.sum(-1), mixed=True)
+            kernel = self._kernel()
+            if kernel is not None:
+                _, values = multiply(table, kernel, self.units)
+            else:
+                plain, spread = multiply(table, self._table(), self.units)
+                values = (1 - self.alpha) * plain.to(spread.dtype) + self.alpha * spread
+            return DenseTable(values, values.sum(-1), mixed=True)
 
     def options(self) -> dict[str, object]:
         """The law and a checksum of its embeddings."""
@@ -294,21 +256,6 @@ class Similarity(TokenLaw):
     def _through(self, row: Rows) -> Rows:
         return row if row.table.mixed else Rows(self.mix(row.table), row.index, row.weights)
 
-    def _draw(
-        self,
-        tokens: Tensor,  # (n,)
-        count: int,
-        generator: Generator | None,
-    ) -> Tensor:  # (n, count)
-        """Draws from the rows of tokens, which are never all in memory."""
-        at_once = max(1, ROW_ELEMENTS // self.vocab_size)
-        table, drawn = self._table(), [tokens.new_empty(0, count)]
-        for start in range(0, tokens.shape[0], at_once):
-            part = tokens[start : start + at_once].unsqueeze(-1)
-            rows = table.combine(part, torch.ones_like(part, dtype=self.units.dtype))
-            drawn.append(categorical(rows, count, generator))
-        return torch.cat(drawn)
-
     def _kernel(self) -> DenseTable | None:
         """M, where that is kept: its rows say all of a target, and nothing has to be weighed at each step."""
         if self.mode != "dense" or self.table is None:
@@ -316,7 +263,7 @@ class Similarity(TokenLaw):
         assert self.masses is not None
         return DenseTable(self.table, self.masses, columns=self.vocab_size)
 
-    def _table(self) -> DenseTable | SparseTable | SimilarityTable:
+    def _table(self) -> TokenMatrix:
         """S, as a table of this mode."""
         if self.neighbours is not None:
             assert self.table is not None
@@ -330,45 +277,3 @@ class Similarity(TokenLaw):
 
     def _made(self) -> SimilarityTable:
         return SimilarityTable(self.units, self.known, self.tau / self.scale, self.beta / self.scale, self.counts)
-
-    def _built(self) -> tuple[Tensor | None, Tensor | None, Tensor | None]:
-        """What is kept between steps: (table, neighbours, masses)."""
-        computed = self._made()
-        parts = self.token_chunks()
-        if self.mode == "top-k":
-            assert self.k is not None
-            best = [computed.rows(part).topk(self.k, -1) for part in parts]
-            weights = torch.cat([part.values for part in best])
-            total = weights.sum(-1)
-            if self.tail == "renormalise":
-                weights = weights / total.unsqueeze(-1)
-            return weights, torch.cat([part.indices for part in best]), 1 - total
-        stored = self.vocab_size <= STORED_VOCABULARY if self.stored is None else self.stored
-        if not stored:
-            return None, None, None
-        dtype = torch.float16 if stored == torch.float16 else self.units.dtype
-        table = padded_rows(self.vocab_size, self.vocab_size, dtype, self.units.device)
-        masses = torch.empty_like(table[:, 0], dtype=self.units.dtype)
-        share = self.alpha if self.mode == "dense" else 1.0  # M is kept, or else S, from which tokens are drawn
-        for part in parts:
-            rows = computed.rows(part).mul_(share)
-            rows[torch.arange(len(part), device=rows.device), part] += 1 - share
-            table[part, : self.vocab_size] = rows.to(dtype)
-            masses[part] = table[part].to(masses.dtype).sum(-1)
-        return table, None, masses
-
-    def token_chunks(self) -> list[Tensor]:
-        """All tokens, a thousand at a time."""
-        tokens = torch.arange(self.vocab_size, device=self.units.device)
-        return [tokens[start : start + CHUNK_ROWS] for start in range(0, self.vocab_size, CHUNK_ROWS)]
-
-    def _checked(self, counts: Tensor | None) -> Tensor | None:
-        if counts is None:
-            checks.must(self.beta == 0, "counts", "given when `beta` is greater than 0", None)
-            return None
-        checks.shape("counts", counts, self.vocab_size, letters="(V,)")
-        checks.must(not counts.is_complex(), "counts", "of real numbers", counts.dtype)
-        checks.must(bool((counts >= 0).all()), "counts", "0 or more everywhere", "negative or NaN somewhere")
-        counts = counts.to(self.units)
-        checks.must(bool(counts.isfinite().all()), "counts", "finite everywhere", "infinite somewhere")
-        return counts

@@ -1,4 +1,4 @@
-"""Vectors of tokens as a similarity law wants them: of norm 1, centred where asked, kinds of tokens apart."""
+"""Vectors of tokens as a similarity law wants them: of norm 1, centred where asked, kinds apart; and their counts."""
 
 from __future__ import annotations
 
@@ -93,10 +93,11 @@ def principal(
 
 def apart(
     units: Tensor,  # (V, D) of norm 1
+    known: Tensor,  # (V,) bool
     kinds: Tensor,  # (V,) int64; a negative one is a token without company
     tau: float,
-) -> tuple[Tensor, float]:  # (V, D + G) of norm 1, and what its cosines must be multiplied by
-    """Vectors whose law exp(cos / tau) stays within a kind of tokens.
+) -> tuple[Tensor, Tensor, float]:  # (V, D + G) of norm 1, (V,), and what cosines must be multiplied by
+    """Vectors whose law exp(cos / tau) stays within a kind of tokens, and which tokens still have one.
 
     A coordinate for each kind, of weight c^2 = 30 tau, turns cosines into (cos + c^2 [same kind]) / (1 + c^2). Times
     1 + c^2 they are the old ones, and higher by 30 tau within a kind; a softmax does not see what all of them share.
@@ -107,4 +108,23 @@ def apart(
     checks.must(count <= MOST_KINDS, "kinds", f"below {MOST_KINDS}", count - 1)
     square = APART * tau
     own = F.one_hot(kinds.to(units.device).clamp_min(0).long(), max(count, 1)).to(units)
-    return torch.cat([units, square**0.5 * own], -1) / (1 + square) ** 0.5, 1 + square
+    known = known & (kinds.to(known.device) >= 0)
+    longer = torch.cat([units, square**0.5 * own], -1) / (1 + square) ** 0.5
+    return longer.masked_fill(~known.unsqueeze(-1), 0), known, 1 + square
+
+
+def checked_counts(
+    counts: Tensor | None,  # (V,)
+    beta: float,
+    units: Tensor,  # (V, D)
+) -> Tensor | None:  # (V,)
+    """Counts of tokens in the type of their vectors, which a weight `beta` of frequencies needs."""
+    if counts is None:
+        checks.must(beta == 0, "counts", "given when `beta` is greater than 0", None)
+        return None
+    checks.shape("counts", counts, units.shape[0], letters="(V,)")
+    checks.must(not counts.is_complex(), "counts", "of real numbers", counts.dtype)
+    checks.must(bool((counts >= 0).all()), "counts", "0 or more everywhere", "negative or NaN somewhere")
+    counts = counts.to(units)
+    checks.must(bool(counts.isfinite().all()), "counts", "finite everywhere", "infinite somewhere")
+    return counts

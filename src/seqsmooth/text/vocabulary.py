@@ -53,6 +53,15 @@ class Vocabulary:
     tokeniser: str = ""
     _ids: dict[str, int] = field(init=False, repr=False, compare=False)
 
+    def __repr__(self) -> str:
+        """The size, not the words.
+
+        Examples:
+            >>> Vocabulary.build({"a": 7, "dog": 5}, sentences=6)
+            Vocabulary(6 words, min_count=5, tokeniser='')
+        """
+        return f"Vocabulary({len(self.words):,} words, min_count={self.min_count}, tokeniser={self.tokeniser!r})"
+
     def __post_init__(self) -> None:
         named = self.words[: len(SPECIALS)]
         checks.must(named == SPECIALS, "words", f"a list that starts with {' '.join(SPECIALS)}", " ".join(named))

@@ -19,11 +19,11 @@ class GraphedStep:
     """A `TrainingStep` captured once, for batches of one shape, and replayed: one launch a step.
 
     A step of a small model is hundreds of short kernels, and the host takes longer to launch them than the GPU to run
-    them. A replay draws new samples and new dropout each time. Making one leaves the model, the optimizer and the
+    them. A replay draws new samples and new dropout each time. Making one leaves the model, the optimiser and the
     generators as they were. Where there is no CUDA, the same step runs eagerly, with the same result.
 
     Args:
-        step: what to capture. Its optimizer must be capturable, as `seqsmooth.training.adam` makes it. Numbers that are
+        step: what to capture. Its optimiser must be capturable, as `seqsmooth.training.adam` makes it. Numbers that are
             no tensors, as a learning rate given as a float, stay as they are now.
         example: a batch of the shape that all will have. Its values matter little: it is used to warm up.
 
@@ -92,9 +92,9 @@ class GraphedStep:
 
 @contextmanager
 def unchanged(step: TrainingStep) -> Iterator[None]:
-    """Whatever is learned inside is forgotten after: parameters, buffers, the optimizer's state, the generators.
+    """Whatever is learned inside is forgotten after: parameters, buffers, the optimiser's state, the generators.
 
-    It is put back in place, where a graph will look for it. A state that the optimizer made inside becomes zeros, which
+    It is put back in place, where a graph will look for it. A state that the optimiser made inside becomes zeros, which
     is where Adam and its kin begin.
     """
     model, optimizer = step.model, step.optimizer

@@ -1,4 +1,4 @@
-"""The Lightning module: optimizer steps, several to a batch of Lightning's, exact from checkpoint to checkpoint."""
+"""The Lightning module: optimiser steps, several to a batch of Lightning's, exact from checkpoint to checkpoint."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ class Learner(pl.LightningModule):
         note: takes the rows of the log.
 
     Attributes:
-        steps_done: optimizer steps so far; Lightning counts bundles of them.
+        steps_done: optimiser steps so far; Lightning counts bundles of them.
         epochs_done: likewise.
         best: the best validation so far: epoch, metric, value.
         stale: validations in a row without a new best.

@@ -1,4 +1,4 @@
-"""A progress bar in optimizer steps, on stderr."""
+"""A progress bar in optimiser steps, on stderr."""
 
 from __future__ import annotations
 

@@ -163,7 +163,7 @@ class TrainingStep:
             torch.nn.utils.clip_grads_with_norm_(self.parameters, self.clip, norm)
             self.optimizer.step()
             return norm
-        # A fused optimizer divides the gradient by this number as it reads it, as it does for a GradScaler: one pass
+        # A fused optimiser divides the gradient by this number as it reads it, as it does for a GradScaler: one pass
         # over all parameters less. The same 1e-6 as in `clip_grad_norm_`.
         optimizer: Any = self.optimizer
         optimizer.grad_scale = ((norm + 1e-6) / self.clip).clamp_min(1)

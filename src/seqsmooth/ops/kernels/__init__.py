@@ -2,4 +2,10 @@
 
 Nothing here is imported before `seqsmooth.ops.dispatch` has said that it can run, so that a machine without Triton
 pays nothing and misses nothing.
+
+Two chains lead from the host to what a program does:
+
+- Targets: `targets` launches `target_kernels`, which read the law by `sites`.
+- Losses: `autograd` calls `soft_cross_entropy`, which launches `rows` and `similarity` on what `sorted_target` has
+  sorted; they read its parts by `target_parts`, and `finishing` sums and rescales.
 """

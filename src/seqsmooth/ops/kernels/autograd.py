@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import Any
 
 import torch
@@ -10,6 +11,7 @@ from torch import Tensor
 from seqsmooth.ops import checks
 from seqsmooth.ops.cross_entropy import Job, plain_losses
 from seqsmooth.ops.kernels import finishing
+from seqsmooth.ops.kernels.launching import launch
 from seqsmooth.ops.kernels.sizes import blocks
 from seqsmooth.ops.kernels.soft_cross_entropy import FOLDED, run
 from seqsmooth.ops.tables import padded
@@ -35,10 +37,62 @@ def head_losses(
     bias: Tensor | None,  # (V,)
     job: Job,
     chunk: int | None,
+    first: Logits | None = None,
 ) -> tuple[Tensor, Tensor]:
-    """Smoothed loss and NLL of a reduced job, from hidden states, with at most `chunk` rows of logits in memory."""
-    smoothed, nll = _HeadLosses.apply(hidden, weight, bias, job, chunk)
+    """Smoothed loss and NLL of a reduced job, from hidden states, with at most `chunk` rows of logits in memory.
+
+    `first` is used up.
+    """
+    smoothed, nll = _HeadLosses.apply(hidden, weight, bias, job, chunk, first)
     return smoothed, nll
+
+
+@dataclass(frozen=True, eq=False)
+class Logits:
+    """One buffer for the logits of all chunks, without the bias; that of the first chunk has been asked for.
+
+    Where rows of logits have an odd end cuBLAS takes kernels several times as slow. So products go over the padding,
+    too: the kernels leave its logits out and write finite slopes there, and those meet zeros.
+    """
+
+    buffer: Tensor  # (rows of a chunk, V and some padding)
+    matrix: Tensor  # (V, D), or with rows of zeros where V is odd
+    chunks: int
+
+    @classmethod
+    @torch.no_grad()
+    def first(
+        cls,
+        hidden: Tensor,  # (N, D)
+        weight: Tensor,  # (V, D)
+        chunk: int | None,
+    ) -> Logits:
+        """The buffer, with the product for the first chunk on its way."""
+        count, vocab_size = hidden.shape[0], weight.shape[0]
+        width = padded(vocab_size)
+        most = chunk or max(1, CHUNK_BYTES // (width * hidden.element_size()))
+        chunks = max(1, blocks(count, most))
+        odd = vocab_size % ALIGNED != 0
+        matrix = torch.nn.functional.pad(weight, (0, 0, 0, width - vocab_size)) if odd else weight
+        made = cls(hidden.new_empty(blocks(count, chunks), width), matrix, chunks)
+        made.of(hidden[: made.rows])
+        return made
+
+    @property
+    def rows(self) -> int:
+        """Of a chunk; the last may have fewer."""
+        return self.buffer.shape[0]
+
+    def of(
+        self,
+        states: Tensor,  # (n, D)
+    ) -> None:
+        """Compute those of some hidden states."""
+        torch.mm(states, self.matrix.T, out=self.view(states.shape[0], self.matrix.shape[0]))
+
+    def view(self, rows: int, columns: int) -> Tensor:  # (rows, columns)
+        """A corner of the buffer."""
+        return self.buffer.as_strided((rows, columns), (self.buffer.shape[1], 1))
 
 
 class _RowLosses(torch.autograd.Function):
@@ -83,12 +137,19 @@ class _RowLosses(torch.autograd.Function):
 class _HeadLosses(torch.autograd.Function):
     @staticmethod
     def forward(
-        ctx: Any, hidden: Tensor, weight: Tensor, bias: Tensor | None, job: Job, chunk: int | None
+        ctx: Any,
+        hidden: Tensor,
+        weight: Tensor,
+        bias: Tensor | None,
+        job: Job,
+        chunk: int | None,
+        first: Logits | None,
     ) -> tuple[Tensor, Tensor]:
         ctx.job, ctx.chunk = job, chunk
         ctx.wanted = tuple(ctx.needs_input_grad[:3])
         ctx.save_for_backward(hidden, weight, bias)
-        results, ctx.gradients = _chunked(hidden, weight, bias, job, chunk, ctx.wanted)
+        first = first or Logits.first(hidden, weight, chunk)
+        results, ctx.gradients = _chunked(hidden, weight, bias, job, first, ctx.wanted)
         ctx.mark_non_differentiable(results[1])
         return results
 
@@ -98,16 +159,16 @@ class _HeadLosses(torch.autograd.Function):
         if ctx.gradients is not None and not torch.is_grad_enabled():
             made, ctx.gradients = ctx.gradients, None  # given away: a second pass through the graph makes its own
             _rescale(made, upstream, job)
-            return (*made, None, None)
+            return (*made, None, None, None)
         hidden, weight, bias = ctx.saved_tensors
         if torch.is_grad_enabled():
             given = [value for value, wanted in zip((hidden, weight, bias), ctx.wanted, strict=True) if wanted]
             total = plain_losses(torch.nn.functional.linear(hidden, weight, bias), job)[0]
             slopes = iter(torch.autograd.grad(total, given, upstream, create_graph=True))
-            return (*(next(slopes) if wanted else None for wanted in ctx.wanted), None, None)
-        made = _chunked(hidden, weight, bias, job, ctx.chunk, ctx.wanted)[1]
+            return (*(next(slopes) if wanted else None for wanted in ctx.wanted), None, None, None)
+        made = _chunked(hidden, weight, bias, job, Logits.first(hidden, weight, ctx.chunk), ctx.wanted)[1]
         _rescale(made, upstream, job)
-        return (*made, None, None)
+        return (*made, None, None, None)
 
 
 def _chunked(
@@ -115,32 +176,23 @@ def _chunked(
     weight: Tensor,
     bias: Tensor | None,
     job: Job,
-    chunk: int | None,
+    made: Logits,
     wanted: tuple[bool, ...],
 ) -> tuple[tuple[Tensor, Tensor], tuple[Tensor | None, ...]]:
     """The losses, and the gradients that are wanted, chunk by chunk through one buffer of logits."""
-    (count, _), vocab_size = hidden.shape, weight.shape[0]
-    width = padded(vocab_size)
-    most = chunk or max(1, CHUNK_BYTES // (width * hidden.element_size()))
-    chunks = max(1, blocks(count, most))
-    most = blocks(count, chunks)
-    buffer = hidden.new_empty(most, width)
-    # Where rows of logits have an odd end cuBLAS takes kernels several times as slow. So products go over the
-    # padding, too: the kernels leave its logits out and write finite slopes there, and those meet zeros.
-    odd = vocab_size % ALIGNED != 0
-    matrix = torch.nn.functional.pad(weight, (0, 0, 0, width - vocab_size)) if odd else weight
+    count, vocab_size, most = hidden.shape[0], weight.shape[0], made.rows
     # Partial sums in half precision are as good as one for two chunks, and no more.
-    wide = chunks > 2 and hidden.dtype != torch.float32
+    wide = made.chunks > 2 and hidden.dtype != torch.float32
     for_hidden = torch.empty_like(hidden) if wanted[0] else None
     for_weight: Tensor | None = None
     for_bias: Tensor | None = None
     losses = _room(hidden)
-    for number in range(chunks):
-        part = None if chunks == 1 else slice(number * most, min((number + 1) * most, count))
+    for number in range(made.chunks):
+        part = None if made.chunks == 1 else slice(number * most, min((number + 1) * most, count))
         states = hidden if part is None else hidden[part]
-        logits = buffer.as_strided((states.shape[0], vocab_size), (width, 1))
-        whole = buffer.as_strided((states.shape[0], matrix.shape[0]), (width, 1))
-        torch.mm(states, matrix.T, out=whole)
+        if number > 0:
+            made.of(states)
+        logits, whole = (made.view(states.shape[0], columns) for columns in (vocab_size, made.matrix.shape[0]))
         job.wait()  # only now, so that targets may still be in the making while the first logits are
         into = logits if any(wanted) else None
         if part is None:
@@ -148,7 +200,7 @@ def _chunked(
         else:
             marks = run(logits, into, bias, job[part], (losses[0][part], losses[1][part]))
         if for_hidden is not None:
-            torch.mm(whole, matrix, out=for_hidden if part is None else for_hidden[part])
+            torch.mm(whole, made.matrix, out=for_hidden if part is None else for_hidden[part])
         if wanted[1]:
             states = _emptied(states, marks)
             if for_weight is None:
@@ -180,17 +232,16 @@ def _emptied(states: Tensor, state: Tensor) -> Tensor:
     states = states.contiguous()
     clean = torch.empty_like(states)
     if states.numel():
-        finishing.emptied[(states.shape[0],)](states, clean, state, states.shape[1], 2048, num_warps=4)
+        rows, width = states.shape
+        launch(finishing.emptied, (rows,), (states, clean, state, width), {"BLOCK": 2048}, num_warps=4)
     return clean
 
 
 def _summed(losses: tuple[Tensor, Tensor], job: Job) -> tuple[Tensor, Tensor]:
     smoothed, nll = losses
     total, total_nll = smoothed.new_empty(()), smoothed.new_empty(())
-    finishing.summed[(1,)](
-        smoothed, nll, smoothed.shape[0], job.items, job.factor, total, total_nll, job.items is not None, 4096,
-        num_warps=8,
-    )  # fmt: skip
+    given = (smoothed, nll, smoothed.shape[0], job.items, job.factor, total, total_nll)
+    launch(finishing.summed, (1,), given, {"COUNTED": job.items is not None, "BLOCK": 4096}, num_warps=8)
     return total, total_nll
 
 
@@ -201,7 +252,6 @@ def _rescale(gradients: tuple[Tensor | None, ...], upstream: Tensor, job: Job) -
     if not any(sizes):
         return
     first, second, third = (*made, None, None)[:3]
-    finishing.rescaled[(min(528, blocks(max(sizes), 4096)),)](
-        first, second, third, *(*sizes, 0, 0)[:3], upstream, job.items, job.factor,
-        COUNTED=job.items is not None, FOLD=made[0].dtype in FOLDED, NUMBER=len(made), BLOCK=4096, num_warps=8,
-    )  # fmt: skip
+    given = (first, second, third, *(*sizes, 0, 0)[:3], upstream, job.items, job.factor)
+    constants = {"COUNTED": job.items is not None, "FOLD": made[0].dtype in FOLDED, "NUMBER": len(made), "BLOCK": 4096}
+    launch(finishing.rescaled, (min(528, blocks(max(sizes), 4096)),), given, constants, num_warps=8)

@@ -8,6 +8,7 @@ import triton.language as tl
 from torch import Tensor
 
 from seqsmooth.ops.kernels import ngrams
+from seqsmooth.ops.kernels.launching import launch
 
 # The smoothings whose formulas are here; NLTK's names for what sacreBLEU has too are those of sacreBLEU.
 SMOOTHINGS = ("none", "floor", "add-k", "exp", "coco", "method0", "method1", "method2", "method3", "method4")
@@ -31,28 +32,13 @@ def bleu(
     width = ngrams.cover(ours)
     programs, group, columns, warps = ngrams.spread(items, samples, 0, width)
     scores = torch.empty((items, samples), dtype=torch.float32, device=candidates.device)
-    _bleu[(items * programs,)](
-        candidates.contiguous(),
-        references.contiguous(),
-        scores,
-        programs,
-        samples,
-        ours,
-        theirs,
-        float(value),
-        ORDER=order,
-        SMOOTHING=_SAME.get(smoothing, smoothing),
-        STOPS=smoothing in ("none", "floor", "exp"),
-        EFFECTIVE=effective_order,
-        GROUP=group,
-        REFERENCES=number,
-        COLUMNS=columns,
-        WIDTH=width,
-        STEPS=ngrams.steps(ours),
-        THEIR_STEPS=ngrams.steps(theirs),
-        num_warps=warps,
-        num_stages=1,
-    )
+    given = (candidates.contiguous(), references.contiguous(), scores, programs, samples, ours, theirs, float(value))
+    constants = {
+        "ORDER": order, "SMOOTHING": _SAME.get(smoothing, smoothing), "STOPS": smoothing in ("none", "floor", "exp"),
+        "EFFECTIVE": effective_order, "GROUP": group, "REFERENCES": number, "COLUMNS": columns, "WIDTH": width,
+        "STEPS": ngrams.steps(ours), "THEIR_STEPS": ngrams.steps(theirs),
+    }  # fmt: skip
+    launch(_bleu, (items * programs,), given, constants, num_warps=warps, num_stages=1)
     return scores
 
 

@@ -15,6 +15,7 @@ from torch import Tensor
 
 from seqsmooth.ops import hash_table
 from seqsmooth.ops.kernels import ngrams
+from seqsmooth.ops.kernels.launching import launch
 
 _FIRST: tl.constexpr = tl.constexpr(hash_table.FIRST_FACTOR)
 _SECOND: tl.constexpr = tl.constexpr(hash_table.SECOND_FACTOR)
@@ -36,28 +37,15 @@ def cider(
     width = ngrams.cover(longest)
     programs, group, columns, warps = ngrams.spread(items, samples, number, width)
     scores = torch.empty((items, samples), dtype=torch.float32, device=candidates.device)
-    _cider[(items * programs,)](
-        candidates.contiguous(),
-        references.contiguous(),
-        table,
-        scores,
-        programs,
-        samples,
-        ours,
-        theirs,
-        table.shape[0],
-        rarest,
-        min(1 / sigma, 1e18),
-        ORDER=order,
-        GROUP=group,
-        REFERENCES=number,
-        COLUMNS=columns,
-        WIDTH=width,
-        STEPS=ngrams.steps(longest),
-        THEIR_STEPS=ngrams.steps(theirs),
-        num_warps=warps,
-        num_stages=1,
-    )
+    given = (
+        candidates.contiguous(), references.contiguous(), table, scores,
+        programs, samples, ours, theirs, table.shape[0], rarest, min(1 / sigma, 1e18),
+    )  # fmt: skip
+    constants = {
+        "ORDER": order, "GROUP": group, "REFERENCES": number, "COLUMNS": columns, "WIDTH": width,
+        "STEPS": ngrams.steps(longest), "THEIR_STEPS": ngrams.steps(theirs),
+    }  # fmt: skip
+    launch(_cider, (items * programs,), given, constants, num_warps=warps, num_stages=1)
     return scores
 
 

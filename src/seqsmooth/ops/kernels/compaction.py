@@ -7,6 +7,8 @@ import triton
 import triton.language as tl
 from torch import Tensor
 
+from seqsmooth.ops.kernels.launching import launch
+
 _WIDEST = 4096
 _TILE = 1024
 
@@ -33,22 +35,10 @@ def compact(
     rows = max(1, _TILE // wide)
     moved = torch.empty(tokens.shape, dtype=tokens.dtype, device=tokens.device)
     first, second, third = (*dropped, 0, 0, 0)[:3]
-    _compact[(triton.cdiv(sequences, rows),)](
-        tokens.contiguous(),
-        None if mask is None else mask.contiguous().view(torch.uint8),
-        moved,
-        sequences,
-        width,
-        first,
-        second,
-        third,
-        MASKED=mask is not None,
-        DROPPED=len(dropped),
-        ROWS=rows,
-        WIDTH=wide,
-        num_warps=4,
-        num_stages=1,
-    )
+    bits = None if mask is None else mask.contiguous().view(torch.uint8)
+    given = (tokens.contiguous(), bits, moved, sequences, width, first, second, third)
+    constants = {"MASKED": mask is not None, "DROPPED": len(dropped), "ROWS": rows, "WIDTH": wide}
+    launch(_compact, (triton.cdiv(sequences, rows),), given, constants, num_warps=4, num_stages=1)
     return moved
 
 

@@ -9,6 +9,8 @@ import triton
 import triton.language as tl
 from torch import Tensor
 
+from seqsmooth.ops.kernels.launching import launch
+
 MOST_SAMPLES = 1024
 ELEMENTS = 2048
 
@@ -32,13 +34,14 @@ def importance(
     tall = triton.next_power_of_2(number)
     wide = min(triton.next_power_of_2(steps), ELEMENTS)
     items = min(triton.next_power_of_2(batch), max(1, ELEMENTS // max(tall, wide)))
-    importance_kernel[(batch + 1,)](
+    given = (
         scores, *scores.stride(), log_prob, mask.view(torch.uint8), weights, ess,
         batch, steps, number, high, scale - high, alpha,
-        LITERAL=log_prob is not None, BATCHWISE=batchwise, ITEMS=items, TALL=tall, WIDE=wide,
-        REPEAT=min(triton.next_power_of_2(steps), max(1, ELEMENTS // tall)),
-        num_warps=4 if items * tall >= 1024 else 1,
     )  # fmt: skip
+    repeat = min(triton.next_power_of_2(steps), max(1, ELEMENTS // tall))
+    constants = {"LITERAL": log_prob is not None, "BATCHWISE": batchwise, "ITEMS": items, "TALL": tall, "WIDE": wide}
+    warps = 4 if items * tall >= 1024 else 1
+    launch(importance_kernel, (batch + 1,), given, constants | {"REPEAT": repeat}, num_warps=warps)
     return weights, ess
 
 

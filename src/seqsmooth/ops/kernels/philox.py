@@ -7,6 +7,7 @@ import triton
 import triton.language as tl
 from torch import Tensor
 
+from seqsmooth.ops.kernels.launching import launch
 from seqsmooth.ops.kernels.sizes import blocks
 
 BLOCK = 1024
@@ -18,7 +19,8 @@ def uniforms(
 ) -> Tensor:  # of the shape, float64
     """The next draw."""
     made = torch.empty(shape, dtype=torch.float64, device=state.device)
-    uniform_kernel[(max(1, blocks(made.numel(), BLOCK)),)](state, made, made.numel(), BLOCK=BLOCK, num_warps=4)
+    programs = max(1, blocks(made.numel(), BLOCK))
+    launch(uniform_kernel, (programs,), (state, made, made.numel()), {"BLOCK": BLOCK}, num_warps=4)
     return made
 
 

@@ -13,7 +13,7 @@ import triton
 import triton.language as tl
 from torch import Tensor
 
-from seqsmooth.ops.tables import padded
+from seqsmooth.ops.kernels.launching import launch
 
 NO_TOKEN = torch.iinfo(torch.int64).max
 MOST_SORTED = 512
@@ -38,22 +38,13 @@ class Distinct:
     places: Tensor | None  # (V,) int32, the place of each token in the one set, -1 for none; None where not known
 
 
-@dataclass(frozen=True, eq=False)
-class DistinctRow:
-    """One set written out over the vocabulary."""
-
-    sizes: Tensor  # (1,) int64
-    values: Tensor  # (1, V and some padding) float32, 1 / size; 0 outside the set
-    masses: Tensor  # (1,) float32, 1; 0 for the empty set
-
-
 def serves(groups: int, length: int, vocab_size: int | None) -> bool:
     """Whether `distinct` can do it."""
     return 0 < length <= MOST_SORTED or (groups == 1 and serves_row(length, vocab_size))
 
 
 def serves_row(length: int, vocab_size: int | None) -> bool:
-    """Whether `distinct_row` can do it."""
+    """Whether a list may be long: it goes into flags over the vocabulary."""
     return 0 < length < 2**31 and vocab_size is not None and vocab_size <= MOST_FLAGGED
 
 
@@ -71,52 +62,51 @@ def distinct(
         assert groups == 1
         assert vocab_size is not None
         places = torch.empty(vocab_size, dtype=torch.int32, device=listed.device)
-        _flag(listed, excluded, vocab_size, sizes, ids=ids, slots=slots, shares=shares, places=places)
+        flags = Flags.over(vocab_size, length, listed.device)
+        given = (listed.contiguous(), length, vocab_size, *flags.memory, sizes, ids, slots, shares, places)
+        launch(flagged_kernel, (flags.programs,), given, barred(excluded) | flags.constants, num_warps=16)
         return Distinct(ids, sizes, slots, shares, places)
     block = max(16, triton.next_power_of_2(length))
-    sorted_kernel[(groups,)](
-        listed, listed.stride(0), listed.stride(1), length, NO_TOKEN if vocab_size is None else vocab_size,
-        ids, sizes, slots, shares, **_barred(excluded), BLOCK=block,
-        NARROW=vocab_size is not None and vocab_size < 2**31,
+    most = NO_TOKEN if vocab_size is None else vocab_size
+    launch(
+        sorted_kernel,
+        (groups,),
+        (listed, listed.stride(0), listed.stride(1), length, most, ids, sizes, slots, shares),
+        barred(excluded) | {"BLOCK": block, "NARROW": vocab_size is not None and vocab_size < 2**31},
         num_warps=max(1, min(8, block // 64)),
-    )  # fmt: skip
+    )
     return Distinct(ids, sizes, slots, shares, None)
 
 
-def distinct_row(
-    listed: Tensor,  # (1, P) int64; a negative id is none
-    excluded: tuple[int, ...],
-    vocab_size: int,
-) -> DistinctRow:
-    """The distinct tokens of one list but the excluded ones, as a row that spreads one unit of mass over them."""
-    values = torch.empty(1, padded(vocab_size), dtype=torch.float32, device=listed.device)
-    sizes, masses = torch.empty_like(values[:, 0], dtype=torch.int64), torch.empty_like(values[:, 0])
-    _flag(listed, excluded, vocab_size, sizes, values=values, masses=masses)
-    return DistinctRow(sizes, values, masses)
+@dataclass(frozen=True, eq=False)
+class Flags:
+    """Memory for flags over a vocabulary, some for each program; each has a part of the vocabulary to look after."""
+
+    words: Tensor  # (programs, words) int32, four flags each
+    constants: dict[str, int]
+
+    @classmethod
+    def over(cls, vocab_size: int, length: int, device: torch.device) -> Flags:
+        """For a list of some length."""
+        part = max(1024, triton.next_power_of_2(triton.cdiv(vocab_size, MOST_PARTS)))
+        parts, blocks = triton.cdiv(vocab_size, part), triton.cdiv(vocab_size, 4 * WORDS)
+        words = torch.empty(parts, blocks * WORDS, dtype=torch.int32, device=device)
+        chunk = min(4096, max(512, triton.next_power_of_2(length)))
+        return cls(words, {"BLOCKS": blocks, "WORDS": WORDS, "PART": part, "CHUNK": chunk})
+
+    @property
+    def programs(self) -> int:
+        """How many there are."""
+        return self.words.shape[0]
+
+    @property
+    def memory(self) -> tuple[Tensor, Tensor]:
+        """As words, and the same as single flags."""
+        return self.words, self.words.view(torch.int8)
 
 
-def _flag(
-    listed: Tensor,  # (1, P)
-    excluded: tuple[int, ...],
-    vocab_size: int,
-    sizes: Tensor,  # (1,)
-    **wanted: Tensor,
-) -> None:
-    """Launch `flagged_kernel` for a list with places (`ids`, ...), or for a row (`values` and `masses`)."""
-    length = listed.shape[1]
-    part = max(1024, triton.next_power_of_2(triton.cdiv(vocab_size, MOST_PARTS)))
-    parts, blocks = triton.cdiv(vocab_size, part), triton.cdiv(vocab_size, 4 * WORDS)
-    flags = torch.empty(parts, blocks * WORDS, dtype=torch.int32, device=listed.device)
-    names = ("ids", "slots", "shares", "places", "values", "masses")
-    flagged_kernel[(parts,)](
-        listed.contiguous(), length, vocab_size, padded(vocab_size), flags, flags.view(torch.int8), sizes,
-        **{name: wanted.get(name) for name in names}, **_barred(excluded),
-        LISTED="ids" in wanted, BLOCKS=blocks, WORDS=WORDS, PART=part,
-        CHUNK=min(4096, max(512, triton.next_power_of_2(length))), num_warps=16,
-    )  # fmt: skip
-
-
-def _barred(excluded: tuple[int, ...]) -> dict[str, int]:
+def barred(excluded: tuple[int, ...]) -> dict[str, int]:
+    """Ids that may be in no set, as constants."""
     assert len(excluded) <= MOST_EXCLUDED
     return dict(zip("ABCDE", (*excluded, *[ABSENT] * MOST_EXCLUDED), strict=False))
 
@@ -166,41 +156,41 @@ def sorted_kernel(
 
 @triton.jit
 def _listed(
-    listed, start, length, limit,
+    listed, stride_item, stride_step, steps, start, length, limit,
     A: tl.constexpr, B: tl.constexpr, C: tl.constexpr, D: tl.constexpr, E: tl.constexpr, CHUNK: tl.constexpr,
 ):  # fmt: skip
-    """A piece of a list; -1 for what may not be in the set."""
+    """A piece of a list in rows of so many steps; -1 for what may not be in the set."""
     place = start + tl.arange(0, CHUNK)
-    token = tl.load(listed + place, mask=place < length, other=-1)
+    item = place // steps
+    at = item.to(tl.int64) * stride_item + (place - item * steps) * stride_step
+    token = tl.load(listed + at, mask=place < length, other=-1)
     return tl.where(_allowed(token, limit, A, B, C, D, E), token, -1).to(tl.int32)
 
 
-@triton.jit(do_not_specialize=["length", "vocab_size", "width"])
-def flagged_kernel(
-    listed, length, vocab_size, width, words, flags, sizes, ids, slots, shares, places, values, masses,
+@triton.jit
+def put_up(
+    listed, stride_item, stride_step, steps, length, vocab_size, words, flags,
     A: tl.constexpr, B: tl.constexpr, C: tl.constexpr, D: tl.constexpr, E: tl.constexpr,
-    LISTED: tl.constexpr, BLOCKS: tl.constexpr, WORDS: tl.constexpr, PART: tl.constexpr, CHUNK: tl.constexpr,
+    BLOCKS: tl.constexpr, WORDS: tl.constexpr, CHUNK: tl.constexpr,
 ):  # fmt: skip
-    """A part of the vocabulary: which of its tokens are in the list, and how many before them are.
+    """Put up the flags of all tokens of a list, in memory of this program alone.
 
-    Every program puts up all flags, in memory of its own: that takes less time than to wait for the others. `words` and
-    `flags` are the same memory: a flag is a byte, and four of them are read and added up as one number.
+    `words` and `flags` are the same memory: a flag is a byte, and four of them are read and added up as one number.
     """
-    part = tl.program_id(0)
-    words += part.to(tl.int64) * (BLOCKS * WORDS)
-    flags += part.to(tl.int64) * (BLOCKS * WORDS * 4)
-    token = _listed(listed, 0, length, vocab_size, A, B, C, D, E, CHUNK)  # on its way meanwhile
+    token = _listed(listed, stride_item, stride_step, steps, 0, length, vocab_size, A, B, C, D, E, CHUNK)  # on its way
     for block in tl.static_range(BLOCKS):
         tl.store(words + block * WORDS + tl.arange(0, WORDS), tl.zeros((WORDS,), tl.int32))
     tl.debug_barrier()
     for start in range(0, length, CHUNK):
         tl.store(flags + token, tl.full((CHUNK,), 1, tl.int8), mask=token >= 0)
-        token = _listed(listed, start + CHUNK, length, vocab_size, A, B, C, D, E, CHUNK)
+        after = start + CHUNK
+        token = _listed(listed, stride_item, stride_step, steps, after, length, vocab_size, A, B, C, D, E, CHUNK)
     tl.debug_barrier()
 
-    first = part * PART
-    mine = first + tl.arange(0, PART)
-    up = tl.load(flags + mine).to(tl.int32)
+
+@triton.jit
+def counted(words, first, BLOCKS: tl.constexpr, WORDS: tl.constexpr):
+    """How many flags are up, and how many of those before a token."""
     everywhere = tl.zeros((WORDS,), tl.int32)
     before = tl.zeros((WORDS,), tl.int32)
     for block in tl.static_range(BLOCKS):
@@ -208,25 +198,40 @@ def flagged_kernel(
         four = tl.load(words + word)
         everywhere += four
         before += tl.where(word * 4 < first, four, 0)
-    size = tl.sum(_bytes(everywhere), 0)
+    return tl.sum(_bytes(everywhere), 0), tl.sum(_bytes(before), 0)
+
+
+@triton.jit(do_not_specialize=["length", "vocab_size"])
+def flagged_kernel(
+    listed, length, vocab_size, words, flags, sizes, ids, slots, shares, places,
+    A: tl.constexpr, B: tl.constexpr, C: tl.constexpr, D: tl.constexpr, E: tl.constexpr,
+    BLOCKS: tl.constexpr, WORDS: tl.constexpr, PART: tl.constexpr, CHUNK: tl.constexpr,
+):  # fmt: skip
+    """A part of the vocabulary: which of its tokens are in the list, and how many before them are.
+
+    Every program puts up all flags: that takes less time than to wait for the others.
+    """
+    part = tl.program_id(0)
+    words += part.to(tl.int64) * (BLOCKS * WORDS)
+    flags += part.to(tl.int64) * (BLOCKS * WORDS * 4)
+    put_up(listed, 0, 1, length, length, vocab_size, words, flags, A, B, C, D, E, BLOCKS, WORDS, CHUNK)
+    first = part * PART
+    mine = first + tl.arange(0, PART)
+    up = tl.load(flags + mine).to(tl.int32)
+    size, before = counted(words, first, BLOCKS, WORDS)
+    rank = before + tl.cumsum(up, 0) - up
+    tl.store(ids + rank, mine.to(tl.int64), mask=up > 0)
+    tl.store(slots + rank, mine.to(tl.int64), mask=up > 0)
+    tl.store(places + mine, tl.where(up > 0, rank, -1), mask=mine < vocab_size)
     share = 1.0 / tl.maximum(size, 1).to(tl.float32)
-    if LISTED:
-        rank = tl.sum(_bytes(before), 0) + tl.cumsum(up, 0) - up
-        tl.store(ids + rank, mine.to(tl.int64), mask=up > 0)
-        tl.store(slots + rank, mine.to(tl.int64), mask=up > 0)
-        tl.store(places + mine, tl.where(up > 0, rank, -1), mask=mine < vocab_size)
-        for start in range(first, length, tl.num_programs(0) * PART):
-            slot = start + tl.arange(0, PART)
-            past = (slot >= size) & (slot < length)
-            tl.store(ids + slot, 0x7FFFFFFFFFFFFFFF, mask=past)
-            tl.store(slots + slot, 0, mask=past)
-            tl.store(shares + slot, tl.where(slot < size, share, 0.0), mask=slot < length)
-    else:
-        tl.store(values + mine, tl.where(up > 0, share, 0.0), mask=mine < width)
+    for start in range(first, length, tl.num_programs(0) * PART):
+        slot = start + tl.arange(0, PART)
+        past = (slot >= size) & (slot < length)
+        tl.store(ids + slot, 0x7FFFFFFFFFFFFFFF, mask=past)
+        tl.store(slots + slot, 0, mask=past)
+        tl.store(shares + slot, tl.where(slot < size, share, 0.0), mask=slot < length)
     if part == 0:
         tl.store(sizes, size.to(tl.int64))
-        if not LISTED:
-            tl.store(masses, tl.minimum(size, 1).to(tl.float32))
 
 
 @triton.jit

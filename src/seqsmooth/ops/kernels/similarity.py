@@ -38,6 +38,13 @@ def _with(q, token, weight, at):
 
 
 @triton.jit
+def _tile(logits, stride, row, live, block, limit, TOKENS: tl.constexpr):
+    """The logits of some rows in a block of columns; 0 beyond the last."""
+    at = block * TOKENS + tl.arange(0, TOKENS)
+    return tl.load(logits + row[:, None] * stride + at[None, :], mask=live[:, None] & (at < limit)[None, :], other=0.0)
+
+
+@triton.jit
 def marked(
     ids, id_row, id_slot, marks, count, across, ignore_index,  # (N, K), and (N / ROWS, V / TOKENS) that are 0
     K: tl.constexpr, ROWS: tl.constexpr, TOKENS: tl.constexpr, BLOCK: tl.constexpr,
@@ -105,13 +112,13 @@ def tiles(
 
     # All of q is scaled as the gradient is; logarithms are to base 2.
     dots = tl.zeros([ROWS], tl.float32)
+    ahead = _tile(logits, stride, row, live, part, limit, TOKENS)  # logits come from afar: they set out a tile early
     for block in range(part, tl.cdiv(vocab_size, TOKENS), PARTS):
         first = block * TOKENS
         at = first + tl.arange(0, TOKENS)
         inside = at < vocab_size
-        # Loaded first and used last, so that the products have it to hide behind.
-        place = row[:, None] * stride + at[None, :]
-        raw = tl.load(logits + place, mask=live[:, None] & (at < limit)[None, :], other=0.0)
+        raw = ahead
+        ahead = _tile(logits, stride, row, live, block + PARTS, limit, TOKENS)
         plain = tl.load(whole + first // 64) != 0
         slotted = tl.load(marks + tl.program_id(0) * tl.cdiv(vocab_size, TOKENS) + block) != 0
         them = tl.minimum(at, vocab_size - 1).to(tl.int64)

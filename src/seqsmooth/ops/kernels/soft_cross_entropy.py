@@ -1,8 +1,7 @@
-"""Launches of the loss kernels: which targets they serve, and what they are given."""
+"""Launches of the loss kernels: what they are given, and how it is tiled."""
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import Any
 
 import torch
@@ -13,68 +12,17 @@ from seqsmooth.ops.kernels import rows as row_kernels
 from seqsmooth.ops.kernels import similarity as similarity_kernels
 from seqsmooth.ops.kernels.launching import launch
 from seqsmooth.ops.kernels.sizes import blocks, power_of_2
+from seqsmooth.ops.kernels.sorted_target import MOST_EXCLUDED, Parts, background_of, distinct, lists_of, sort_parts
 from seqsmooth.ops.similarity import BLOCK, SimilarityTable, two_powers
-from seqsmooth.ops.soft_target import Rows, SoftTarget
-from seqsmooth.ops.tables import DenseTable, SparseTable, UniformTable, padded, padded_rows
+from seqsmooth.ops.soft_target import Rows
+from seqsmooth.ops.tables import DenseTable, padded, padded_rows
 
-MOST_SLOTS = 128
-"""Slots a row that are held at once; to find those of one token compares each with each."""
-MOST_LISTED = 512
-"""The same where all but a few are known to be of different tokens."""
-FEW = 8
-MOST_SLOTS_OF_TILES = 32
-"""The same where a law is made on the fly: there every slot is looked for in every tile."""
-MOST_ROWS = 64
-"""Rows of one table that a position may weigh."""
-MOST_EXCLUDED = 4
 TILES = {"ROWS": 128, "TOKENS": BLOCK, "num_warps": 8, "num_stages": 3}
 """How rows of logits and tokens are tiled where a law is made on the fly."""
 WIDEST_HELD = 512
 """Dimensions of embeddings that fit on the chip for all rows of a tile."""
 FOLDED = (torch.float32, torch.bfloat16)
 """Types in which a gradient divided by the number of items beforehand loses nothing; fp16 would underflow."""
-
-
-@dataclass(frozen=True, eq=False)
-class _Parts:
-    """A target sorted by how the kernels read it; each of `rows` is of one table."""
-
-    sparse: Rows | None = None
-    dense: tuple[Rows, ...] = ()
-    uniform: Rows | None = None
-    law: Rows | None = None
-
-
-_NOTHING = _Parts()
-
-
-def fits(target: SoftTarget) -> bool:
-    """Whether the kernels can serve a target."""
-    if torch.is_grad_enabled() and _learned(target):
-        return False
-    parts = _sorted(target)
-    if parts is None:
-        return False
-    slots = target.ids.shape[-1]
-    if parts.law is not None:
-        table = parts.law.table
-        assert isinstance(table, SimilarityTable)
-        simple = parts.sparse is None and len(parts.dense) <= 1 and slots <= MOST_SLOTS_OF_TILES
-        return simple and table.units.dtype == torch.float32 and table.tau >= 0.01
-    if parts.sparse is not None:
-        most = MOST_LISTED if _distinct(target, parts) else MOST_SLOTS
-        return slots + parts.sparse.index.shape[-1] * _listed(parts.sparse).ids.shape[1] <= most
-    return slots <= MOST_SLOTS
-
-
-def _learned(target: SoftTarget) -> bool:
-    """Whether a gradient of the target itself is wanted."""
-    tables = (row.table for row in target.rows)
-    return (
-        target.weights.requires_grad
-        or any(row.weights.requires_grad for row in target.rows)
-        or any(isinstance(table, DenseTable) and table.values.requires_grad for table in tables)
-    )
 
 
 def run(
@@ -93,12 +41,12 @@ def run(
         return state
     target, labels = job.target, job.labels
     ids, weights = target.ids, target.weights
-    parts = _sorted(target)
+    parts = sort_parts(target)
     assert parts is not None
     slots = ids.shape[1]
     lists, listed_ids, listed_weights, index_l, share_l, length = 0, None, None, None, None, 1
     if parts.sparse is not None:
-        table = _listed(parts.sparse)
+        table = lists_of(parts.sparse)
         lists, length = parts.sparse.index.shape[1], table.ids.shape[1]
         listed_ids, listed_weights = table.ids.contiguous(), table.weights.contiguous()
         index_l, share_l = parts.sparse.index.contiguous(), parts.sparse.weights.contiguous()
@@ -141,7 +89,7 @@ def run(
         job.ignore_index,
     )  # fmt: skip
     constants = same | {
-        "LISTS": lists, "LENGTH": length, "DISTINCT": _distinct(target, parts), "SLOTS": width,
+        "LISTS": lists, "LENGTH": length, "DISTINCT": distinct(target, parts), "SLOTS": width,
         "SINGLE": bool(parts.dense) and parts.dense[0].table.size == 1,
         "J0": j0, "S0": s0, "J1": j1, "S1": s1, "J2": j2, "S2": s2, "J3": j3, "S3": s3,
         "LABELS": labels is not None, "GRADIENT": by_rows, "PADDED": limit > vocab_size,
@@ -155,7 +103,7 @@ def run(
 
 def _add_law(
     law: Rows,
-    parts: _Parts,
+    parts: Parts,
     logits: Tensor,
     gradient: Tensor | None,
     bias: Tensor | None,
@@ -182,15 +130,17 @@ def _add_law(
     across, slots = blocks(vocab_size, TILES["TOKENS"]), target.ids.shape[1]
     marks = torch.zeros(groups, across, dtype=torch.int8, device=logits.device)
     if slots:
-        similarity_kernels.marked[(blocks(count * slots, 256),)](
-            target.ids, *target.ids.stride(), marks, count, across, job.ignore_index,
-            K=slots, ROWS=TILES["ROWS"], TOKENS=TILES["TOKENS"], BLOCK=256,
-        )  # fmt: skip
+        launch(
+            similarity_kernels.marked,
+            (blocks(count * slots, 256),),
+            (target.ids, *target.ids.stride(), marks, count, across, job.ignore_index),
+            {"K": slots, "ROWS": TILES["ROWS"], "TOKENS": TILES["TOKENS"], "BLOCK": 256},
+        )
     into = logits if gradient is None else gradient
     dense = parts.dense[0] if parts.dense else None
     values = None if dense is None else _dense(dense, vocab_size).values
     frequency = table.counts is not None and table.beta > 0
-    similarity_kernels.tiles[(groups, share)](
+    given = (
         logits, logits.stride(0), into, into.stride(0), bias, limit, vocab_size,
         state, partial, count,
         job.entropy_weights, 0 if job.entropy_weights is None else job.entropy_weights.stride(0),
@@ -202,66 +152,24 @@ def _add_law(
         *background[:-1],
         made.units, table.known, made.whole, made.offsets, table.counts, 1 / table.tau, table.beta,
         law.index.contiguous(), law.weights.contiguous(),
-        J=law.index.shape[1], J0=0 if parts.uniform is None else parts.uniform.index.shape[1],
-        J2=0 if dense is None else dense.index.shape[1], FREQUENCY=frequency, GRADIENT=gradient is not None,
-        WIDE=wide, NARROW=narrow, HELD=held, DEPTH=32, PRECISION="tf32x3", AGAIN=upstream is not None, **same, **TILES,
-        PARTS=share,
     )  # fmt: skip
+    constants = {
+        "J": law.index.shape[1], "J0": 0 if parts.uniform is None else parts.uniform.index.shape[1],
+        "J2": 0 if dense is None else dense.index.shape[1], "FREQUENCY": frequency, "GRADIENT": gradient is not None,
+        "WIDE": wide, "NARROW": narrow, "HELD": held, "DEPTH": 32, "PRECISION": "tf32x3", "AGAIN": upstream is not None,
+        "ROWS": TILES["ROWS"], "TOKENS": TILES["TOKENS"], "PARTS": share,
+    }  # fmt: skip
+    options = {name: TILES[name] for name in ("num_warps", "num_stages")}
+    launch(similarity_kernels.tiles, (groups, share), given, constants | same, **options)
     if upstream is None:
         smoothed -= partial.sum(0)
-
-
-def _sorted(target: SoftTarget) -> _Parts | None:
-    """The parts of a target by kind; None where there are more than the kernels read."""
-    if not target.rows:
-        return _NOTHING
-    sparse: list[Rows] = []
-    dense: list[Rows] = []
-    uniform: list[Rows] = []
-    law: list[Rows] = []
-    for row in target.rows:
-        table = row.table
-        if row.index.shape[-1] > MOST_ROWS:
-            return None
-        if isinstance(table, UniformTable) and len(table.excluded) <= MOST_EXCLUDED:
-            uniform.append(row)
-        elif isinstance(table, SparseTable) and table.size == 1 and table.ids.shape[1] > MOST_SLOTS // 2:
-            dense.append(row)
-        elif isinstance(table, SparseTable):
-            sparse.append(row)
-        elif isinstance(table, DenseTable) and table.values.stride(-1) == 1:
-            dense.append(row)
-        elif isinstance(table, SimilarityTable):
-            law.append(row)
-        else:
-            return None
-    if max(len(sparse), len(dense) - 1, len(uniform), len(law)) > 1:
-        return None
-    return _Parts(_only(sparse), tuple(dense), _only(uniform), _only(law))
-
-
-def _only(found: list[Rows]) -> Rows | None:
-    return found[0] if found else None
-
-
-def _listed(row: Rows) -> SparseTable:
-    assert isinstance(row.table, SparseTable)
-    return row.table
-
-
-def _distinct(target: SoftTarget, parts: _Parts) -> bool:
-    """Whether only the slots of the target itself can be of one token with others."""
-    row, uniform = parts.sparse, parts.uniform
-    if row is None or row.index.shape[-1] > 1 or target.ids.shape[-1] > FEW or not _listed(row).distinct:
-        return False
-    return uniform is None or _background_arguments(uniform)[-1] == 0  # tokens left out have slots of their own
 
 
 def _dense(row: Rows, vocab_size: int) -> DenseTable:
     """A table in full; a single long list, of the tokens of a batch, is written out."""
     if isinstance(row.table, DenseTable):
         return row.table
-    table = _listed(row)
+    table = lists_of(row)
     weights = table.weights.float()
     values = padded_rows(1, vocab_size, weights.dtype, weights.device)
     return DenseTable(values.scatter_add_(1, table.ids, weights), weights.sum(-1), columns=vocab_size)
@@ -284,9 +192,9 @@ def _background_arguments(row: Rows | None) -> tuple[Any, ...]:
     """Index, weights, number of tokens, four tokens without, and how many of those there are."""
     if row is None:
         return (None, None, 1, 0, 0, 0, 0, 0)
-    assert isinstance(row.table, UniformTable)
-    without = (*row.table.excluded, 0, 0, 0, 0)[:MOST_EXCLUDED]
-    return row.index.contiguous(), row.weights.contiguous(), row.table.tokens, *without, len(row.table.excluded)
+    table = background_of(row)
+    without = (*table.excluded, 0, 0, 0, 0)[:MOST_EXCLUDED]
+    return row.index.contiguous(), row.weights.contiguous(), table.tokens, *without, len(table.excluded)
 
 
 def _sizes(row: Rows | None = None) -> tuple[int, int]:
@@ -304,7 +212,7 @@ def _limit(values: Tensor) -> int:
     return limit if inside else columns
 
 
-def _tiling(vocab_size: int, parts: _Parts, job: Job, logits: Tensor, slots: int, *, gradient: bool) -> tuple[int, int]:
+def _tiling(vocab_size: int, parts: Parts, job: Job, logits: Tensor, slots: int, *, gradient: bool) -> tuple[int, int]:
     """Columns of a block, and warps, as measured on an H200.
 
     Long rows are few at once, so that the cache holds them; short ones all at once, if their registers allow it.

@@ -1,0 +1,73 @@
+"""Numbers that pages quote from the tables of results and benchmarks are still there."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).resolve().parents[1]
+TABLES = ROOT / "docs/results.md"
+ELSEWHERE = (ROOT / "docs/paper.md", ROOT / "configs/coco/show_tell/control_constant_refs.yaml")
+"""Where scores come from that are not ours."""
+PAGES = [
+    ROOT / "README.md",
+    ROOT / "results/discussion.md",
+    *(ROOT / f"docs/{name}.md" for name in ("concepts", "faq", "losses", "rewards", "start")),
+    *sorted((ROOT / "docs/recipes").glob("*.md")),
+]
+SIGNED = r"(?<![\w.])[+-]\d+\.\d\d(?!\d)"
+DIFFERENCE = re.compile(SIGNED)
+SURE = re.compile(rf"({SIGNED}) (\[{SIGNED}, {SIGNED}\])")
+SCORE = re.compile(r"(?<![\d.,+-])\d\d\.\d\d(?!\d)")
+
+
+def prose(page: Path) -> str:
+    """A page without its blocks of code, each paragraph in one line."""
+    text = re.sub(r"^```.*?^```$", "", page.read_text(encoding="utf-8"), flags=re.MULTILINE | re.DOTALL)
+    return re.sub(r"(?<=\S)\n *(?=[^\s|#-])", " ", text)
+
+
+def rows(page: Path) -> list[str]:
+    """The lines of its tables: what is written around them may be as stale as a quote."""
+    text = page.read_text(encoding="utf-8").replace("\N{NO-BREAK SPACE}", " ")
+    return [line for line in text.splitlines() if line.startswith("|")]
+
+
+def stale(text: str, tables: list[str], others: str = "") -> list[str]:
+    """The numbers of a text that no row has: differences, differences with their interval, scores."""
+    known = "\n".join(tables)
+    alone = [each for each in DIFFERENCE.findall(text) if each not in DIFFERENCE.findall(known)]
+    together = [
+        f"{value} {interval}"
+        for value, interval in SURE.findall(text)
+        if not any(value in row and interval in row for row in tables)
+    ]
+    scores = [each for each in SCORE.findall(text) if each not in SCORE.findall(known + others)]
+    return alone + together + scores
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: str(page.relative_to(ROOT)))
+def test_what_a_page_quotes_is_in_the_tables(page: Path) -> None:
+    others = "\n".join(path.read_text(encoding="utf-8") for path in ELSEWHERE)
+    found = stale(prose(page), rows(TABLES), others)
+    assert not found, f"{page.relative_to(ROOT)} must quote docs/results.md as it is, but has {', '.join(found)}."
+
+
+def test_a_stale_quote_is_seen() -> None:
+    tables = ["| Tok | 88.42 ± 0.13 (5) | +0.06 [-0.47, +0.63] | [-0.58, +0.69] |", "| Seq | 89.09 (4) | +0.73 |"]
+    assert stale("Tok has 88.42, +0.06 [-0.58, +0.69] over MLE, and Seq +0.73.", tables) == []
+    assert stale("Tok has +0.07 over MLE", tables) == ["+0.07"]
+    assert stale("Seq has +0.73 [-0.58, +0.69]", tables) == ["+0.73 [-0.58, +0.69]"]
+    assert stale("MLE has 88.37, 0.69 less", tables) == ["88.37"]
+
+
+def test_the_page_of_speed_counts_the_promises_that_are_not_held() -> None:
+    told = (ROOT / "docs/benchmarks.md").read_text(encoding="utf-8")
+    found = re.search(r"^(\d+) held, (\d+) not held, (\d+) not measured\.$", told, re.MULTILINE)
+    assert found is not None
+    held, missed, unmeasured = map(int, found.groups())
+    number = ("none is", "one is", "two are", "three are", "four are")[missed]
+    page = (ROOT / "docs/speed.md").read_text(encoding="utf-8")
+    assert f"[{held + missed + unmeasured} promises](benchmarks.md#the-promises-one-by-one) {number} not held" in page
