@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import errno
 import fcntl
+import os
 from pathlib import Path
 
 import pytest
 
-from seqsmooth.ops.files import files_below, inner_path, locked, text_written_whole
+from seqsmooth.ops.files import check_destination, files_below, inner_path, locked, text_written_whole
 
 
 def test_where_nothing_can_be_written_the_reason_is_said(tmp_path: Path) -> None:
@@ -53,3 +54,21 @@ def test_where_there_are_no_locks_nobody_is_kept_out(tmp_path: Path, monkeypatch
 
         monkeypatch.setattr(fcntl, "flock", refuse)
         assert locked(other)
+
+
+def test_a_link_stays_a_link(tmp_path: Path) -> None:
+    (tmp_path / "disk").mkdir()
+    (tmp_path / "disk" / "real.md").write_text("before")
+    (tmp_path / "page.md").symlink_to(tmp_path / "disk" / "real.md")
+    with text_written_whole(tmp_path / "page.md") as file:
+        file.write("after")
+    assert (tmp_path / "page.md").is_symlink()
+    assert (tmp_path / "disk" / "real.md").read_text() == "after"
+    assert sorted(path.name for path in tmp_path.rglob("*")) == ["disk", "page.md", "real.md"]
+
+
+def test_a_pipe_is_not_replaced_by_a_file(tmp_path: Path) -> None:
+    os.mkfifo(tmp_path / "pipe")
+    with pytest.raises(ValueError, match="`out` must be a file on a disk"):
+        check_destination("out", tmp_path / "pipe")
+    assert check_destination("out", tmp_path / "new") == tmp_path / "new"

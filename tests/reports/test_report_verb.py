@@ -4,6 +4,7 @@ import json
 import re
 import shutil
 from collections.abc import Callable
+from dataclasses import replace
 from html.parser import HTMLParser
 from pathlib import Path
 from statistics import mean
@@ -176,7 +177,7 @@ def test_the_verb_writes_a_whole_report(
 @pytest.mark.parametrize(
     ("options", "sentence"),
     [
-        (["--baseline", "RAML"], "`baseline` must be the name of a row of every table, but is 'RAML'"),
+        (["--baseline", "RAML"], "`baseline` must be the name of one row of every table, but is 'RAML'"),
         (["--split", "val"], "decoded (`seqsmooth decode "),
         (["--metrics", "spice"], "one that all runs are scored by"),
         (["--metrics", "glue"], "`metrics` must be one of"),
@@ -275,3 +276,11 @@ def test_scores_of_two_signatures_are_no_row(folders: list[Path], tmp_path: Path
     path.write_text(path.read_text().replace("cider:D|", "cider:E|"))
     with pytest.raises(ValueError, match="`runs` must be scored by one signature of a metric in a row"):
         gather([folders[0], tmp_path / "other"], "test")
+
+
+def test_a_baseline_that_several_rows_could_be_is_none(folders: list[Path]) -> None:
+    mle, tok = gather(folders, "test")
+    points = [replace(mle, label=f"MLE (lr {rate})") for rate in (0.1, 0.2)]
+    assert find_row([*points, tok], "MLE") is None, "the first would be as good as the second"
+    assert find_row([*points, tok], "mle (lr 0.2)") is points[1]
+    assert find_row([points[0], tok], "MLE") is points[0], "by its loss"

@@ -218,3 +218,9 @@ def test_other_ways_to_decode_are_told_apart() -> None:
     told = tables.variants(Results((replace(own, facts=facts), *kept))).replace("\u00a0", " ")
     found = [line.split(" | ")[4] for line in told.splitlines()[2:]]
     assert sorted(found) == ["3", "3, last weights", "3, length mean", "5"]
+
+
+def test_a_discussion_that_is_no_text_is_one_sentence(tmp_path: Path) -> None:
+    (tmp_path / "discussion.md").write_bytes(b"caf\xe9")
+    with pytest.raises(ValueError, match=r"discussion\.md` must be text in UTF-8, but is not, at byte 3, instead"):
+        read_results(tmp_path)

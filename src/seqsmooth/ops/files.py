@@ -17,15 +17,19 @@ from seqsmooth.ops import checks
 
 @contextmanager
 def written_whole(path: str | os.PathLike[str]) -> Iterator[BinaryIO]:
-    """Open a file for writing; what was at `path` before stays until the new file is complete and on the disk."""
+    """Open a file for writing; what was at `path` before stays until the new file is complete and on the disk.
+
+    Where `path` is a link, it stays one, and what it leads to is written.
+    """
     path = Path(path)
-    unfinished = path.with_name(f".{path.name}.{secrets.token_hex(4)}")
+    target = Path(os.path.realpath(path))
+    unfinished = target.with_name(f".{target.name}.{secrets.token_hex(4)}")
     try:
         with unfinished.open("xb") as file:
             yield file
             file.flush()
             os.fsync(file.fileno())
-        unfinished.replace(path)
+        unfinished.replace(target)
     except OSError as error:
         raise ValueError(
             f"`{path}` must be a file that can be written, but is not: {error.strerror or error}."
@@ -136,6 +140,8 @@ def check_destination(name: str, path: str | os.PathLike[str]) -> Path:
     path = Path(path)
     checks.must(path.absolute().parent.is_dir(), name, "in a folder that is there", str(path))
     checks.must(not path.is_dir(), name, "a file", f"the folder {path}")
+    # A device or a pipe would be replaced by a file, not written to.
+    checks.must(path.is_file() or not path.exists(), name, "a file on a disk", str(path))
     checks.must(os.access(path.absolute().parent, os.W_OK), name, "in a folder that can be written to", str(path))
     return path
 

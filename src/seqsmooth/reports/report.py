@@ -100,7 +100,7 @@ def _section(rows: list[Row], title: str, wish: Wish, progress: Progress) -> Sec
     if baseline is None and len(rows) > 1:
         names = ", ".join(row.label for row in rows)
         told = f"{wish.baseline!r}; the rows{f' of {title}' if title else ''} are {names}"
-        raise ValueError(f"`baseline` must be the name of a row of every table, but is {told}.")
+        raise ValueError(f"`baseline` must be the name of one row of every table, but is {told}.")
     ways = {json.dumps(check_own(row.runs[0], wish.split), sort_keys=True) for row in rows}
     rule = "decoded as their configs say in a table, or all otherwise in the same way (`seqsmooth decode --overwrite`)"
     checks.must(len(ways) == 1, "runs", rule, f"some with {' and some with '.join(sorted(ways))}")

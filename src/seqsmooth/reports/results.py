@@ -174,7 +174,11 @@ def read_results(folder: Path) -> Results:
             rule = f"there once (remove {twice} or {path})"
             checks.must(twice == path, str(records[-1].file), rule, "there twice")
     said = folder / "discussion.md"
-    return Results(tuple(records), grids, said.read_text(encoding="utf-8") if said.is_file() else "")
+    try:
+        told = said.read_text(encoding="utf-8") if said.is_file() else ""
+    except UnicodeDecodeError as error:
+        raise checks.wrong(str(said), "text in UTF-8", f"not, at byte {error.start},") from error
+    return Results(tuple(records), grids, told)
 
 
 def resample(lines: Sequence[Line], metric: str) -> dict[str, Trained]:

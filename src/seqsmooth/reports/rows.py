@@ -153,12 +153,12 @@ def shared_metrics(rows: Iterable[Row], wanted: Sequence[str] | None = None) -> 
 
 
 def find_row(rows: Iterable[Row], name: str) -> Row | None:
-    """The row of a label, of a loss, or of a run's name."""
+    """The row of a label, of a loss, or of a run's name; None where there is none, or more than one."""
     rows = list(rows)
     for told in (lambda row: row.label, lambda row: str(row.loss), lambda row: row.runs[0].name):
-        for row in rows:
-            if told(row).lower() == name.lower():
-                return row
+        found = [row for row in rows if told(row).lower() == name.lower()]
+        if found:
+            return found[0] if len(found) == 1 else None
     return None
 
 
