@@ -95,3 +95,18 @@ def test_hypotheses_of_other_weights_are_known_for_it(run: Path) -> None:
     with pytest.raises(ValueError, match="must be with its settings beside it"):
         check_own(opened, "test")
     assert set(Report.load(opened.scores("test")).scores) == {"cider"}
+
+
+def test_what_was_written_can_be_scored_when_the_weights_are_gone(run: Path, tmp_path: Path) -> None:
+    opened = Run.open(run)
+    before = Report.load(opened.scores("test")).scores["cider"].value
+    for path in {opened.weights("best"), opened.weights("last")}:
+        path.unlink()
+    report = write_split(Request((run,), device="cpu", metrics=("bleu-4", "cider")))
+    assert report is not None
+    assert report.scores["cider"].value == before
+    assert check_own(opened, "test") == {}
+    with pytest.raises(ValueError, match="made in the same way"):
+        write_split(Request((run,), device="cpu", beam=2))
+    with pytest.raises(ValueError, match="saved weights"):
+        write_split(Request((run,), device="cpu", out=tmp_path / "other.jsonl"))

@@ -64,8 +64,9 @@ def linear_cross_entropy(
     """
     checks.whole("ignore_index", ignore_index)
     target = as_target(target)
+    check_positions("hidden", hidden, target, "D")
     check_head(hidden, weight, bias, chunk)
-    check_head_target(hidden, weight, target, ignore_index)
+    target.check(weight.shape[0], ignore_index, name="weight")
     job = reduced_job(target, reduction, num_items, ignore_index=ignore_index)
     result = linear_losses(hidden.reshape(-1, hidden.shape[-1]), weight, bias, job, chunk).smoothed
     return result if job.reduced else result.reshape(target.shape)
@@ -169,23 +170,13 @@ def check_head(
     checks.floats("hidden", hidden)
     checks.must(hidden.dim() > 0 and hidden.shape[-1] >= 1, "hidden", "of shape (..., D)", tuple(hidden.shape))
     checks.shape("weight", weight, None, hidden.shape[-1], letters="(V, D)")
+    checks.must(weight.shape[0] >= 1, "weight", "over 1 token or more", "over 0")
     _check_alike("weight", weight, hidden)
     if bias is not None:
         checks.shape("bias", bias, weight.shape[0], letters="(V,)")
         _check_alike("bias", bias, hidden)
     if chunk is not None:
         checks.at_least("chunk", chunk, 1)
-
-
-def check_head_target(
-    hidden: Tensor,
-    weight: Tensor,
-    target: SoftTarget,
-    ignore_index: int = IGNORED,
-) -> None:
-    """Check a target against the parts of a head."""
-    check_positions("hidden", hidden, target, "D")
-    target.check(weight.shape[0], ignore_index, name="weight")
 
 
 def _check_alike(name: str, value: Tensor, hidden: Tensor) -> None:

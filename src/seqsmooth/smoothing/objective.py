@@ -11,7 +11,7 @@ from torch.nn import functional as F
 
 from seqsmooth.ops import checks, dispatch
 from seqsmooth.ops.cross_entropy import Reduction, check_positions, losses
-from seqsmooth.ops.head import Head, check_head, check_head_target
+from seqsmooth.ops.head import Head, check_head
 from seqsmooth.ops.sampling import Generator
 from seqsmooth.ops.soft_target import IGNORED
 from seqsmooth.smoothing.dirac import Dirac
@@ -175,7 +175,8 @@ class Objective(Precise):
         flat = hidden.reshape(-1, hidden.shape[-1])
         head = Head(flat, weight, bias, chunk, begin=reduction != "none")
         ready = self._ready(candidates, generator, weight.shape[0])
-        check_head_target(hidden.unsqueeze(1) if hidden.dim() == 3 else hidden, weight, ready.target)
+        check_positions("hidden", hidden.unsqueeze(1) if hidden.dim() == 3 else hidden, ready.target, "D")
+        ready.target.check(weight.shape[0], name="weight")
         job = candidates_job(ready, reduction, num_items, entropy=self.entropy)
         return job_loss(head.losses(job), ready, job)
 

@@ -74,7 +74,7 @@ def write_split(request: Request, progress: Callable[[int, int], None] = lambda 
     path.parent.mkdir(parents=True, exist_ok=True)
     corpus = runs[0].corpus(request.data)
     checks.one_of("split", request.split, tuple(corpus.splits))
-    settings = _settings(runs, request)
+    settings = _settings(runs, request, path)
     target = runs[0].scores(request.split) if request.out is None else path.with_suffix(".scores.json")
     names = usual_metrics(corpus.task) if request.metrics is None else request.metrics
     for name in names:
@@ -94,12 +94,12 @@ def write_split(request: Request, progress: Callable[[int, int], None] = lambda 
     return report
 
 
-def _settings(runs: list[Run], request: Request) -> dict[str, Any]:
+def _settings(runs: list[Run], request: Request, hypotheses: Path) -> dict[str, Any]:
     """All that the hypotheses depend on."""
     which = cast(Which, request.which)
     section = runs[0].config.decoding
     found = {
-        "weights": [_checksum(run.weights(which)) for run in runs],
+        "weights": _weights([run.weights(which) for run in runs], hypotheses),
         "corpus": runs[0].manifest["data"]["fingerprint"],
         "split": request.split,
         "beam": section.beam if request.beam is None else checks.at_least("beam", request.beam, 1),
@@ -111,6 +111,14 @@ def _settings(runs: list[Run], request: Request) -> dict[str, Any]:
     }
     found |= {"mean": request.mean} if len(runs) > 1 else {}
     return found | ({"which": which} if which != "best" else {})
+
+
+def _weights(paths: list[Path], hypotheses: Path) -> list[str]:
+    """The checksums of weights. Where those are gone, whole hypotheses know theirs, and can still be scored."""
+    known = read_settings(hypotheses) if hypotheses.exists() else None
+    if known is not None and not any(path.is_file() for path in paths):
+        return [str(checksum) for checksum in known["weights"]]
+    return [_checksum(path) for path in paths]
 
 
 def read_settings(hypotheses: Path) -> dict[str, Any] | None:
