@@ -14,7 +14,7 @@ from seqsmooth.training.config import Config, plain
 from seqsmooth.training.places import find_config
 from seqsmooth.training.reader import differences, listed_keys, load_yaml, read_config
 
-KEYS = ("table", "configs", "seeds", "overrides", "grid")
+KEYS = ("configs", "seeds", "overrides", "grid")
 Scalar = str | int | float | bool | None
 
 
