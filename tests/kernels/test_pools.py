@@ -26,7 +26,8 @@ def row_of(targets: Tensor, excluded: tuple[int, ...], size: int) -> DenseTable:
     from seqsmooth.ops.kernels.targets import batch_expectation
 
     sites = FusedSites((), None, 0.5, None, None, size, excluded[:4])
-    *_, table = batch_expectation(Source(targets, (-100,), 0), sites, 0.5, excluded)
+    reading, *_, table = batch_expectation(Source(targets, (-100,), 0), sites, 0.5, excluded)
+    assert torch.equal(reading.positions.labels, targets)  # of every block, whichever program has read it
     return table
 
 
