@@ -10,6 +10,8 @@ import subprocess
 import sys
 import threading
 import time
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
@@ -86,21 +88,30 @@ def test_a_watch_is_told_what_runs_and_what_waits(capfd: pytest.CaptureFixture[s
     assert capfd.readouterr().err == ""  # the line is the caller's
 
 
+@contextmanager
+def struck(number: signal.Signals, *files: str) -> Iterator[None]:
+    """Send this process a signal as soon as each of the files is there; it stops what is done meanwhile."""
+
+    def strike() -> None:
+        for file in files:
+            while not Path(file).exists():
+                time.sleep(0.01)
+            os.kill(os.getpid(), number)
+
+    striker = threading.Thread(target=strike)
+    striker.start()
+    with pytest.raises(KeyboardInterrupt):
+        yield
+    striker.join()
+
+
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM, signal.SIGHUP])
 def test_a_signal_lets_runs_save_and_starts_no_more(number: signal.Signals) -> None:
     saves = "trap 'sleep 0.1; touch saved; exit 130' TERM; touch begun; while :; do sleep 0.02; done"
 
-    def strike() -> None:
-        while not Path("begun").exists():
-            time.sleep(0.01)
-        os.kill(os.getpid(), number)
-
-    striker = threading.Thread(target=strike)
     before = signal.getsignal(number)
-    striker.start()
-    with pytest.raises(KeyboardInterrupt):
+    with struck(number, "begun"):
         run_fleet([job("a", saves), job("b", "touch late")], 1)
-    striker.join()
     assert Path("saved").exists()
     assert not Path("late").exists()
     assert signal.getsignal(number) is before
@@ -109,33 +120,15 @@ def test_a_signal_lets_runs_save_and_starts_no_more(number: signal.Signals) -> N
 def test_a_second_signal_does_not_wait() -> None:
     stubborn = "trap 'touch told' TERM; touch begun; while :; do sleep 0.02; done"
 
-    def strike() -> None:
-        for file in ("begun", "told"):
-            while not Path(file).exists():
-                time.sleep(0.01)
-            os.kill(os.getpid(), signal.SIGINT)
-
-    striker = threading.Thread(target=strike)
-    striker.start()
-    with pytest.raises(KeyboardInterrupt):
+    with struck(signal.SIGINT, "begun", "told"):
         run_fleet([job("a", stubborn)], 1)
-    striker.join()
 
 
 def test_a_hangup_that_comes_twice_is_one() -> None:
     saves = "trap 'touch told; sleep 0.3; touch saved; exit 130' TERM; touch begun; while :; do sleep 0.02; done"
 
-    def strike() -> None:
-        for file in ("begun", "told"):
-            while not Path(file).exists():
-                time.sleep(0.01)
-            os.kill(os.getpid(), signal.SIGHUP)
-
-    striker = threading.Thread(target=strike)
-    striker.start()
-    with pytest.raises(KeyboardInterrupt):
+    with struck(signal.SIGHUP, "begun", "told"):
         run_fleet([job("a", saves)], 1)
-    striker.join()
     assert Path("saved").exists(), "a terminal that is closed tells the leader of its session, and its group"
 
 
@@ -196,8 +189,8 @@ def test_what_killed_a_run_is_said(capfd: pytest.CaptureFixture[str]) -> None:
 def test_a_hangup_is_ignored_where_nohup_says_so() -> None:
     before = signal.signal(signal.SIGHUP, signal.SIG_IGN)
     try:
-        struck = job("a", f"kill -HUP {os.getpid()}; sleep 0.1; touch done")
-        assert run_fleet([struck], 1) == []
+        hung = job("a", f"kill -HUP {os.getpid()}; sleep 0.1; touch done")
+        assert run_fleet([hung], 1) == []
     finally:
         signal.signal(signal.SIGHUP, before)
     assert Path("done").exists()

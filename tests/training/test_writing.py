@@ -108,5 +108,10 @@ def test_what_was_written_can_be_scored_when_the_weights_are_gone(run: Path, tmp
     assert check_own(opened, "test") == {}
     with pytest.raises(ValueError, match="made in the same way"):
         write_split(Request((run,), device="cpu", beam=2))
+    settings = opened.decoded("test").with_suffix(".settings.json")
+    held = json.loads(settings.read_text())
+    settings.write_text(json.dumps(held | {"weights": held["weights"] * 2}))  # of two models, then
+    with pytest.raises(ValueError, match="saved weights"):
+        write_split(Request((run,), device="cpu"))
     with pytest.raises(ValueError, match="saved weights"):
         write_split(Request((run,), device="cpu", out=tmp_path / "other.jsonl"))

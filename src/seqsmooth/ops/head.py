@@ -118,12 +118,14 @@ class Head:
 
     def losses(self, job: Job) -> RowLosses:
         """`losses` of the logits."""
-        given = (self.hidden, self.weight, self.bias, job)
+        first, self._first = self._first, None  # its memory is free again as soon as may be
         if job.reduced and self._fused:
             from seqsmooth.ops.kernels import autograd, sorted_target
 
             if sorted_target.fits(job.target):
-                return RowLosses(*autograd.head_losses(*given, self.chunk, self._first))
+                given = (self.hidden, self.weight, self.bias, job)
+                return RowLosses(*autograd.head_losses(*given, self.chunk, first))
+        del first
         job.wait()
         return job.reduce(_again_in_backward(self.hidden, self.weight, self.bias, job.per_row(), self.chunk))
 

@@ -168,9 +168,8 @@ class Objective(Precise):
         chunk: int | None = None,
     ) -> Loss:
         """The same from hidden states: at most `chunk` rows of logits are ever in memory."""
-        checks.floats("hidden", hidden)
-        checks.must(hidden.dim() in (3, 4), "hidden", "of shape (B, K', T, D) or (B, T, D)", tuple(hidden.shape))
         check_head(hidden, weight, bias, chunk)
+        checks.must(hidden.dim() in (3, 4), "hidden", "of shape (B, K', T, D) or (B, T, D)", tuple(hidden.shape))
         self._check_vocabulary("weight", weight.shape[0])
         flat = hidden.reshape(-1, hidden.shape[-1])
         head = Head(flat, weight, bias, chunk, begin=reduction != "none")

@@ -163,7 +163,7 @@ def batch_has_row(truth: Truth) -> bool:
     from seqsmooth.ops.kernels import pools
 
     length = truth.source.targets.numel()
-    return length > FEW and pools.serves_row(length, truth.vocab_size)
+    return length > FEW and pools.takes_flags(length, truth.vocab_size)
 
 
 def not_in_batch(truth: Truth) -> tuple[int, ...]:

@@ -116,7 +116,8 @@ def _settings(runs: list[Run], request: Request, hypotheses: Path) -> dict[str, 
 def _weights(paths: list[Path], hypotheses: Path) -> list[str]:
     """The checksums of weights. Where those are gone, whole hypotheses know theirs, and can still be scored."""
     known = read_settings(hypotheses) if hypotheses.exists() else None
-    if known is not None and not any(path.is_file() for path in paths):
+    gone = not any(path.is_file() for path in paths)
+    if gone and known is not None and len(known["weights"]) == len(paths):
         return [str(checksum) for checksum in known["weights"]]
     return [_checksum(path) for path in paths]
 

@@ -51,12 +51,12 @@ def head_losses(
 class Logits:
     """One buffer for the logits of all chunks, without the bias; that of the first chunk has been asked for.
 
-    Where rows of logits have an odd end cuBLAS takes kernels several times as slow. So products go over the padding,
+    Where V is no multiple of `ALIGNED`, cuBLAS takes kernels several times as slow. So products go over the padding,
     too: the kernels leave its logits out and write finite slopes there, and those meet zeros.
     """
 
     buffer: Tensor  # (rows of a chunk, V and some padding)
-    matrix: Tensor  # (V, D), or with rows of zeros where V is odd
+    matrix: Tensor  # (V, D), with rows of zeros for the padding where products go over it
     chunks: int
 
     @classmethod
@@ -72,10 +72,10 @@ class Logits:
         width = padded(vocab_size)
         most = chunk or max(1, CHUNK_BYTES // (width * hidden.element_size()))
         chunks = max(1, blocks(count, most))
-        odd = vocab_size % ALIGNED != 0
-        matrix = torch.nn.functional.pad(weight, (0, 0, 0, width - vocab_size)) if odd else weight
+        aligned = vocab_size % ALIGNED == 0
+        matrix = weight if aligned else torch.nn.functional.pad(weight, (0, 0, 0, width - vocab_size))
         made = cls(hidden.new_empty(blocks(count, chunks), width), matrix, chunks)
-        made.of(hidden[: made.rows])
+        made.compute(hidden[: made.rows])
         return made
 
     @property
@@ -83,11 +83,11 @@ class Logits:
         """Of a chunk; the last may have fewer."""
         return self.buffer.shape[0]
 
-    def of(
+    def compute(
         self,
         states: Tensor,  # (n, D)
     ) -> None:
-        """Compute those of some hidden states."""
+        """Overwrite the buffer with the logits of some hidden states."""
         torch.mm(states, self.matrix.T, out=self.view(states.shape[0], self.matrix.shape[0]))
 
     def view(self, rows: int, columns: int) -> Tensor:  # (rows, columns)
@@ -191,7 +191,7 @@ def _chunked(
         part = None if made.chunks == 1 else slice(number * most, min((number + 1) * most, count))
         states = hidden if part is None else hidden[part]
         if number > 0:
-            made.of(states)
+            made.compute(states)
         logits, whole = (made.view(states.shape[0], columns) for columns in (vocab_size, made.matrix.shape[0]))
         job.wait()  # only now, so that targets may still be in the making while the first logits are
         into = logits if any(wanted) else None

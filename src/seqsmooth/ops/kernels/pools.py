@@ -40,11 +40,11 @@ class Distinct:
 
 def serves(groups: int, length: int, vocab_size: int | None) -> bool:
     """Whether `distinct` can do it."""
-    return 0 < length <= MOST_SORTED or (groups == 1 and serves_row(length, vocab_size))
+    return 0 < length <= MOST_SORTED or (groups == 1 and takes_flags(length, vocab_size))
 
 
-def serves_row(length: int, vocab_size: int | None) -> bool:
-    """Whether a list may be long: it goes into flags over the vocabulary."""
+def takes_flags(length: int, vocab_size: int | None) -> bool:
+    """Whether a list can go into flags over the vocabulary, and so may be long."""
     return 0 < length < 2**31 and vocab_size is not None and vocab_size <= MOST_FLAGGED
 
 
