@@ -37,6 +37,10 @@ the difference is that over seeds, plus that over items, less what both of them 
 with Welch's degrees of freedom; `seqsmooth.metrics.trainings` has the formula, and its test simulates how often such
 intervals hold the truth. A difference is **bold** where its interval over items and trainings excludes 0, and *italic*
 where there is only the one over items and that excludes 0: another seed may say otherwise."""
+TOGETHER = f"""\
+Rows of one seed say little; those with a part in common say more. Each is there with the run of its first seed,
+{BASELINE} with all of its own. What differs between rows counts as spread over trainings, so the intervals are rather
+too wide. Where another part is subtracted, it is from the same rows but for that part."""
 BEHAVIOUR = """\
 NLL: nats a token of the test references, unsmoothed whatever the loss. Calibration error: the mean distance between the
 probability of the most likely next word and how often it is right. Rare words: the least frequent ones, which together
@@ -137,6 +141,8 @@ def _chapter(page: Page, group: Group, chapter: Chapter) -> None:
         page.say(page.draw(f"{name}-differences", title, svg))
     pairs = tables.pairs(group)
     page.say(*(["### Other differences", pairs] if pairs else []))
+    together = tables.together(group, chapter)
+    page.say(*(["### Rows taken together", TOGETHER, together] if together else []))
     page.say("### Other metrics, and time", tables.others(group, chapter))
     _behaviour(page, group, chapter, name)
     shown = _main(lines)[:SHOWN]
