@@ -120,7 +120,7 @@ class Interval:
 def forest(title: str, across: str, intervals: Sequence[Interval], *, left: int = 138, alone: bool = False) -> str:
     """Differences as points with their intervals, one below the other, around a line at 0; `left` is for the names."""
     width, height = WIDTH - 138 + left, TOP + STEP * len(intervals) + BOTTOM
-    parts = _panel(intervals, left, width - 20, height, named=True)
+    parts = _panel(intervals, left, width - 20, height)
     middle = (left + width - 20) / 2
     parts.append(f'<text x="{middle}" y="{height - 8}" text-anchor="middle">{escape(across)}</text>')
     return _svg(parts, width, height, title, (), alone=alone)
@@ -140,27 +140,21 @@ def forests(
     for n, (heading, intervals) in enumerate(panels.items()):
         start = left + n * (wide + gap)
         parts.append(f'<text class="name" x="{start + wide / 2}" y="-2" text-anchor="middle">{escape(heading)}</text>')
-        parts += _panel(intervals, start, start + wide, height, tight=True)
+        parts += _panel(intervals, start, start + wide, height, narrow=True)
     middle = (left + width - gap) / 2
     parts.append(f'<text x="{middle}" y="{height - 8}" text-anchor="middle">{escape(across)}</text>')
     return _svg(parts, width, height, title, (), alone=True, top=top)
 
 
 def _panel(
-    intervals: Sequence[Interval | None],
-    left: float,
-    right: float,
-    height: int,
-    *,
-    tight: bool = False,
-    named: bool = False,
+    intervals: Sequence[Interval | None], left: float, right: float, height: int, *, narrow: bool = False
 ) -> list[str]:
-    """One forest between two places, its rows from the top; where it is tight, its axis ends with the intervals."""
+    """A forest between two places, names to its left; a narrow one has none, and its axis ends with the intervals."""
     there = [made for made in intervals if made is not None]
     least, most = min([0.0, *(made.low for made in there)]), max([0.0, *(made.high for made in there)])
-    marks = ticks(least, most, 4 if tight else 6)
+    marks = ticks(least, most)
     low, high = marks[0], marks[-1]
-    if tight and most > least:
+    if narrow and most > least:
         low, high = least - 0.06 * (most - least), most + 0.06 * (most - least)
         marks = [mark for mark in marks if low <= mark <= high]
 
@@ -183,7 +177,7 @@ def _panel(
         ends = f'x1="{place(made.low):.1f}" x2="{place(made.high):.1f}" y1="{y}" y2="{y}"'
         name = f'<text class="name" x="{left - 12}" y="{y + 4}" text-anchor="end">{escape(made.name)}</text>'
         parts.append(
-            f'<g data-row="{made.number}"><title>{escape(made.told)}</title>{name if named else ""}'
+            f'<g data-row="{made.number}"><title>{escape(made.told)}</title>{"" if narrow else name}'
             f'<line {ends} stroke="{colour}" stroke-width="3" stroke-linecap="round" opacity=".45"/>'
             f'<circle cx="{place(made.value):.1f}" cy="{y}" r="5.5" fill="{colour}"/></g>'
         )

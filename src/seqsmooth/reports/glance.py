@@ -18,12 +18,12 @@ from seqsmooth.reports.table import NAMES
 
 TITLE = f"Difference from {BASELINE} on each set, each with an axis of its own"
 NOTE = f"""\
-What each loss gains over {BASELINE} in the main metric of each set, its 95 % interval, and the number of seeds in
-brackets. The interval is that over items and trainings where the loss and {BASELINE} have {LEAST} seeds or more, and is
-**bold** then if it excludes 0; else it is that over items alone, *italic* if it excludes 0: another seed may say
-otherwise, and the last row tells how much seeds of one loss differ. The row of {BASELINE} has its own score. Here is
-every loss that ran on more than one set, or with {LEAST} seeds or more on one; the others are in the chapters, to which
-the headings lead."""
+What each loss gains over {BASELINE} in the main metric of each set, with the number of seeds in brackets and a 95 %
+interval. Where the loss and {BASELINE} have {LEAST} seeds or more, the interval is over items and trainings, and
+**bold** (blue in the chart) says that it excludes 0. Elsewhere it is over items alone; *italic* (orange) says that it
+excludes 0, and another seed may say otherwise: the last row tells how much seeds of one loss differ. The row of
+{BASELINE} has its own score. Here is every loss that ran on more than one set, or with {LEAST} seeds or more on one;
+the headings lead to the chapters, which have the others."""
 
 
 @dataclass(frozen=True, eq=False)

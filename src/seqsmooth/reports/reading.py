@@ -17,7 +17,8 @@ SCORES = f"""\
   {LEAST} seeds or more, it has one over **items and trainings**: what other seeds would give, too. The variance of the
   difference is that over seeds, plus that over items, less what both of them saw, and the interval takes Student's t
   with Welch's degrees of freedom; `seqsmooth.metrics.trainings` has the formula, and its test simulates how often such
-  intervals hold the truth.
+  intervals hold the truth. None is widened for the number of rows: of twenty losses that change nothing, one would
+  seem to.
 - **Bold, italic, colours.** A difference is **bold**, and blue in charts, where its interval over items and trainings
   excludes 0. It is *italic*, and orange, where there is only the one over items and that excludes 0: another seed may
   say otherwise. All others are grey. Charts show the interval over items and trainings where there is one."""
@@ -42,9 +43,9 @@ def how_to_read(results: Results) -> str:
 
 
 def _seconds(results: Results) -> str:
-    most = max(times.at_once(runs) for runs in times.by_device(results.records).values())
+    most = max((times.at_once(runs) for runs in times.by_device(results.records).values()), default=1)
     shared = f", while up to {most - 1} others shared the device" if most > 1 else ""
     return (
-        f"- **Seconds a run** are the wall time of a run{shared}: they do not compare losses. "
-        "[Benchmarks](benchmarks.md) has what a batch costs with each loss, measured alone."
+        f"- **Seconds a run** are the wall time of a run{shared}: they do not compare losses. [Benchmarks]"
+        "(benchmarks.md) has what a batch costs with each loss, measured alone, beside the paper's own table of times."
     )

@@ -199,6 +199,5 @@ def _totals(results: Results) -> str:
     told = [f"{times.told(runs)} on {device}" for device, runs in times.by_device(results.records).items()]
     return (
         f"Training, validation included: {'; '.join(told)}. Times of runs that went on at the same moment are counted "
-        "once in the time of the device. What a batch costs with each loss, measured alone, is in "
-        "[benchmarks](benchmarks.md), beside the paper's own table of times."
+        "once in the time of the device."
     )

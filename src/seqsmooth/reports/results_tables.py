@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from statistics import mean, stdev, variance
 from typing import Any
@@ -97,8 +98,8 @@ def seed_spread(group: Group) -> float | None:
     several = _several(group)
     if not several:
         return None
-    within: float = sum(variance(values) * (len(values) - 1) for values in several)
-    return (within / sum(len(values) - 1 for values in several)) ** 0.5
+    within = sum(variance(values) * (len(values) - 1) for values in several)
+    return math.sqrt(within / sum(len(values) - 1 for values in several))
 
 
 def _several(group: Group) -> list[list[float]]:
