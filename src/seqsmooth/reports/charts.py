@@ -6,7 +6,7 @@ A chart stands alone as a file, light or dark as the reader's screen, and inside
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from html import escape
 
@@ -126,11 +126,9 @@ def forest(title: str, across: str, intervals: Sequence[Interval], *, left: int 
     return _svg(parts, width, height, title, (), alone=alone)
 
 
-def forests(
-    title: str, across: str, names: Sequence[str], panels: Mapping[str, Sequence[Interval | None]], *, left: int
-) -> str:
-    """A forest beside the other, each with an axis of its own; None where a row has no interval there. A file."""
-    wide, gap, top = 132, 22, 20
+def forests(title: str, across: str, names: Sequence[str], panels: Mapping[str, Sequence[Interval | None]]) -> str:
+    """A file of forests side by side, by their headings, each with an axis of its own; None where a row lacks one."""
+    left, wide, gap, top = room_for(names), 132, 28, 20
     width, height = left + len(panels) * (wide + gap), TOP + STEP * len(names) + BOTTOM
     parts = []
     for n, name in enumerate(names):
@@ -182,6 +180,11 @@ def _panel(
             f'<circle cx="{place(made.value):.1f}" cy="{y}" r="5.5" fill="{colour}"/></g>'
         )
     return parts
+
+
+def room_for(names: Iterable[str]) -> int:
+    """How much of a forest its names take: the longest, and what is around it."""
+    return 22 + math.ceil(6.6 * max(len(name) for name in names))
 
 
 def ticks(low: float, high: float, most: int = 6) -> list[float]:

@@ -13,7 +13,7 @@ from seqsmooth.reports.chapters import Chapter
 from seqsmooth.reports.charts import forests
 from seqsmooth.reports.results import BASELINE, Group
 from seqsmooth.reports.results_tables import MAIN, ordered, seed_spread, spread, table
-from seqsmooth.reports.rows import ORDER
+from seqsmooth.reports.rows import place
 from seqsmooth.reports.table import NAMES
 
 TITLE = f"Difference from {BASELINE} on each set, each with an axis of its own"
@@ -46,7 +46,7 @@ class Glance:
                 scored = [] if line is None else line.values(MAIN[group.task])
                 seeds.setdefault(label, []).extend([len(scored)] if scored else [])
         kept = [label for label, held in seeds.items() if len(held) > 1 or max(held, default=0) >= LEAST]
-        return sorted((label for label in kept if label != BASELINE), key=_kind)
+        return sorted((label for label in kept if label != BASELINE), key=place)
 
     @property
     def worthwhile(self) -> bool:
@@ -77,7 +77,7 @@ class Glance:
             panels[f"{_name(chapter)}, {NAMES[MAIN[group.task]]}"] = [
                 None if held is None else differences.drawn(label, held) for label, held in found
             ]
-        return forests(TITLE, "difference, 95 % interval", self.labels, panels, left=190)
+        return forests(TITLE, "difference, 95 % interval", self.labels, panels)
 
 
 def _base(group: Group) -> list[float]:
@@ -107,8 +107,3 @@ def _heading(chapter: Chapter, group: Group) -> str:
     anchor = re.sub(r"[^a-z0-9]+", "-", re.sub(r"[^\w\s-]", "", chapter.title.lower())).strip("-")
     name = f"[{chapter.short}](#{anchor})" if chapter.short else chapter.title
     return f"{name}, {NAMES[MAIN[group.task]]}"
-
-
-def _kind(label: str) -> int:
-    kind = label.split(",")[0]
-    return ORDER.index(kind) if kind in ORDER else len(ORDER)

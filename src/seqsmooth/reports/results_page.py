@@ -14,7 +14,7 @@ from seqsmooth.ops.files import text_written_whole
 from seqsmooth.reports import differences, times
 from seqsmooth.reports import results_tables as tables
 from seqsmooth.reports.chapters import CHAPTERS, Chapter
-from seqsmooth.reports.charts import COLOURS, Chart, Series, forest
+from seqsmooth.reports.charts import COLOURS, Chart, Series, forest, room_for
 from seqsmooth.reports.figures import draw_charts
 from seqsmooth.reports.glance import NOTE, TITLE, Glance
 from seqsmooth.reports.reading import how_to_read
@@ -124,7 +124,8 @@ def _chapter(page: Page, group: Group, chapter: Chapter) -> None:
     intervals = [differences.drawn(line.label, made[line.label]) for line in lines if line.label in made]
     if intervals:
         title = f"{NAMES[main]}: difference from {BASELINE}"
-        svg = forest(title, "difference, 95 % interval", intervals, left=240, alone=True)
+        left = room_for(each.name for each in intervals)
+        svg = forest(title, "difference, 95 % interval", intervals, left=left, alone=True)
         page.say(page.draw(f"{name}-differences", title, svg))
     page.say(f"Training: {times.told(runs)}.", tables.signatures(group))
     pairs = tables.pairs(group)
