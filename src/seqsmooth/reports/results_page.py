@@ -135,7 +135,7 @@ def _chapter(page: Page, group: Group, chapter: Chapter) -> None:
     shown = _main(lines)[:SHOWN]
     if shown and shown[0].records[0].examples:
         number = len(shown[0].records[0].examples)
-        page.fold(f"{name}-examples", f"Examples: {number} items drawn at random", tables.examples(shown))
+        page.fold(f"{name}-examples", f"Examples: {number} items", tables.examples(shown))
     again = "Commands: each row again, at its first seed"
     page.fold(f"{name}-commands", again, tables.commands(group, chapter))
 
