@@ -21,6 +21,7 @@ class Chapter:
         papers: the tables of the paper whose rows it has, in their order.
         beside: which numbers of the paper compare with ours: "stage one", "printed", or "" for none.
         note: what a reader must know to compare.
+        short: its name above a column.
     """
 
     table: str
@@ -28,6 +29,7 @@ class Chapter:
     papers: tuple[str, ...] = ()
     beside: str = ""
     note: str = ""
+    short: str = ""
 
     @property
     def rows(self) -> dict[str, PaperRow]:
@@ -50,6 +52,7 @@ CHAPTERS = (
         "ResNet-152, ours EfficientNet-Lite2, and ours is tested on the 4,407 of its 5,000 test images whose pixels "
         "were to be had: compare differences before levels. The rows of its appendix (BLEU-4 rewards) have no numbers "
         "of the first stage.",
+        "COCO",
     ),
     Chapter(
         "captioning without attention, stage one, the authors' values",
@@ -58,6 +61,7 @@ CHAPTERS = (
         "stage one",
         "As above, but temperatures and mixing weights are those of the authors' configs, not chosen on our validation "
         "data.",
+        "COCO, authors' values",
     ),
     Chapter(
         "captioning with attention, restval",
@@ -66,9 +70,15 @@ CHAPTERS = (
         "",
         "Top-Down on 16 regions of 96 numbers each, trained on restval alone, a quarter of the images: levels do not "
         "compare with the paper's, whose rows are kept in their order.",
+        "COCO, attention",
     ),
     Chapter(
-        "restval", "Captioning without attention, a quarter of the images", WITHOUT, "", "Trained on restval alone."
+        "restval",
+        "Captioning without attention, a quarter of the images",
+        WITHOUT,
+        "",
+        "Trained on restval alone.",
+        "COCO, a quarter",
     ),
     Chapter(
         "translation, IWSLT'14 of 21,000 pairs",
@@ -77,10 +87,11 @@ CHAPTERS = (
         "printed",
         "The standard test set of 6,750 sentences, but 21 thousand of the 153 thousand training pairs: "
         "levels do not compare with the paper's.",
+        "IWSLT'14 De-En",
     ),
-    Chapter("translation, Tatoeba German-English", "Translation: Tatoeba German-English", IWSLT),
-    Chapter("translation, Tatoeba English-French", "Translation: Tatoeba English-French", WMT),
-    Chapter("translation, Multi30k", "Translation: Multi30k German-English", IWSLT),
+    Chapter("translation, Multi30k", "Translation: Multi30k German-English", IWSLT, short="Multi30k De-En"),
+    Chapter("translation, Tatoeba English-French", "Translation: Tatoeba English-French", WMT, short="Tatoeba En-Fr"),
+    Chapter("translation, Tatoeba German-English", "Translation: Tatoeba German-English", IWSLT, short="Tatoeba De-En"),
     Chapter(
         "stage two, 480 pictures",
         "Stage two on 480 pictures",

@@ -20,6 +20,10 @@ CONTRASTS = (
     ("kind", "Tok-Seq", "Seq"),
     ("reward", "CIDEr", "Hamming"),
 )
+TOGETHER = f"""\
+Rows of one seed say little; those with a part in common say more. Each is there with the run of its first seed,
+{BASELINE} with all of its own. What differs between rows counts as spread over trainings, so the intervals are rather
+too wide. Where another part is subtracted, it is from the same rows but for that part."""
 
 
 @dataclass(frozen=True)

@@ -2,17 +2,20 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from statistics import mean, stdev, variance
 from typing import Any
 
-from seqsmooth.metrics.trainings import LEAST, Difference
+from seqsmooth.metrics.trainings import LEAST
+from seqsmooth.reports import differences
 from seqsmooth.reports.behaviour import Behaviour
-from seqsmooth.reports.chapters import PAIRS, Chapter
+from seqsmooth.reports.chapters import CHAPTERS, PAIRS, Chapter
 from seqsmooth.reports.families import families
 from seqsmooth.reports.record import Record
 from seqsmooth.reports.results import BASELINE, Group, Line, Results
 from seqsmooth.reports.table import NAMES
+from seqsmooth.training.sweep import short_keys
 
 NOT_RUN, NOT_SCORED = "not run", "not scored"
 NO_BREAK = "\u00a0"
@@ -52,27 +55,27 @@ def _columns(group: Group, metric: str, paper: Mapping[str, float]) -> list[Colu
     def printed(label: str, line: Line | None) -> str:
         if label not in paper or BASELINE not in paper:
             return _number(paper.get(label))
-        gained = "" if label == BASELINE else f" ({_signed(paper[label] - paper[BASELINE])})"
+        gained = "" if label == BASELINE else f" ({differences.signed(paper[label] - paper[BASELINE])})"
         return f"{_number(paper[label])}{gained}"
 
     def reached(label: str, line: Line | None) -> str:
         values = [] if line is None else line.values(metric)
-        return f"{_spread(values)} ({len(values)})" if values else NOT_RUN if line is None else NOT_SCORED
+        return f"{spread(values)} ({len(values)})" if values else NOT_RUN if line is None else NOT_SCORED
 
     def gained(label: str, line: Line | None) -> str:
-        return " ".join(_difference(made.get(label))[:2]).strip()
+        return " ".join(differences.told(made.get(label))[:2]).strip()
 
     known: list[Column] = [
-        (f"paper (- {BASELINE})", printed),
+        (f"paper (-{NO_BREAK}{BASELINE})", printed),
         ("ours (seeds)", reached),
-        (f"ours - {BASELINE} [95 %: items]", gained),
-        ("[items and trainings]", lambda label, line: _difference(made.get(label))[2]),
+        (f"ours -{NO_BREAK}{BASELINE} [95{NO_BREAK}%: items]", gained),
+        ("[items and trainings]", lambda label, line: differences.told(made.get(label))[2]),
     ]
     return [column for column in known if paper or not column[0].startswith("paper")]
 
 
 def _means(metric: str) -> Column:
-    return NAMES[metric], lambda label, line: "" if line is None else _spread(line.values(metric))
+    return NAMES[metric], lambda label, line: "" if line is None else spread(line.values(metric))
 
 
 def _table_of(group: Group, chapter: Chapter, columns: Sequence[Column]) -> str:
@@ -82,16 +85,26 @@ def _table_of(group: Group, chapter: Chapter, columns: Sequence[Column]) -> str:
 
 def yardstick(group: Group) -> str:
     """By how much seeds of one loss differ: what a difference of single runs is to be held against."""
-    metric = MAIN[group.task]
-    several = [values for values in (line.values(metric) for line in group.lines) if len(values) >= LEAST]
-    if not several:
+    pooled, metric = seed_spread(group), MAIN[group.task]
+    if pooled is None:
         return ""
-    within = sum(variance(values) * (len(values) - 1) for values in several)
-    pooled = (within / sum(len(values) - 1 for values in several)) ** 0.5
     return (
         f"Seeds of one loss differ by a standard deviation of {pooled:.2f} {NAMES[metric]} (pooled over the "
-        f"{len(several)} losses of {LEAST} seeds or more): hold against it what a single run says."
+        f"{len(_several(group))} losses of {LEAST} seeds or more): hold against it what a single run says."
     )
+
+
+def seed_spread(group: Group) -> float | None:
+    """The standard deviation over seeds of the main metric, pooled over the losses that know it."""
+    several = _several(group)
+    if not several:
+        return None
+    within = sum(variance(values) * (len(values) - 1) for values in several)
+    return math.sqrt(within / sum(len(values) - 1 for values in several))
+
+
+def _several(group: Group) -> list[list[float]]:
+    return [values for values in (line.values(MAIN[group.task]) for line in group.lines) if len(values) >= LEAST]
 
 
 def signatures(group: Group) -> str:
@@ -105,7 +118,7 @@ def pairs(group: Group) -> str:
     """What is compared beside MLE, where both were run."""
     metric = MAIN[group.task]
     made = [(ours, theirs, group.difference(metric, ours, theirs)) for ours, theirs in PAIRS]
-    told = [(ours, theirs, _difference(held)) for ours, theirs, held in made if held is not None]
+    told = [(ours, theirs, differences.told(held)) for ours, theirs, held in made if held is not None]
     rows = [[ours, theirs, f"{value} {items}", trainings] for ours, theirs, (value, items, trainings) in told]
     head = ["loss", "minus", f"{NAMES[metric]} [95 %: items]", "[items and trainings]"]
     return table(head, rows) if rows else ""
@@ -117,8 +130,8 @@ def together(group: Group, chapter: Chapter) -> str:
     paper = _paper(chapter, metric)
     rows = []
     for family in families(group, metric, chapter.rows, paper):
-        value, items, trainings = _difference(family.ours)
-        printed = "" if family.paper is None else _signed(family.paper)
+        value, items, trainings = differences.told(family.ours)
+        printed = "" if family.paper is None else differences.signed(family.paper)
         rows.append([family.name, family.minus, str(family.rows), printed, f"{value} {items}", trainings])
     head = ["rows", "minus", "how many", "paper", f"{NAMES[metric]} [95 %: items]", "[items and trainings]"]
     return table(head, rows) if rows else ""
@@ -141,7 +154,7 @@ def behaviours(group: Group, chapter: Chapter) -> str:
     """What the models do beyond scores."""
     lines = [(label, line) for label, line in ordered(group, chapter) if line is not None and line.seen]
     rows = [
-        [label, *(_spread([read(one) for one in line.seen], form) for read, form in _BEHAVIOUR.values())]
+        [label, *(spread([read(one) for one in line.seen], form) for read, form in _BEHAVIOUR.values())]
         for label, line in lines
     ]
     return table(["loss", *_BEHAVIOUR], rows) if rows else ""
@@ -170,9 +183,9 @@ def fractions(shares: Mapping[float, Group]) -> str:
         for group in shares.values():
             metric, line = MAIN[group.task], group.line(label)
             made = group.differences(metric).get(label)
-            value, items, trainings = _difference(made)
+            value, items, trainings = differences.told(made)
             gain = f" ({value} {trainings or items})" if value else ""
-            cells.append(NOT_RUN if line is None else f"{_spread(line.values(metric))}{gain}")
+            cells.append(NOT_RUN if line is None else f"{spread(line.values(metric))}{gain}")
         rows.append(cells)
     return table(["loss", *(f"{share:.0%}" for share in shares)], rows)
 
@@ -183,6 +196,7 @@ def variants(results: Results) -> str:
     def of(one: Record) -> tuple[str, str, str, tuple[int, ...]]:
         return str(one.facts["table"]), str(one.facts["row"]), one.split, one.members
 
+    known_as = {chapter.table: chapter.short for chapter in CHAPTERS if chapter.short}
     known = {of(one) for one in results.variants}
     own = [line for group in results.groups for line in group.lines]
     found = results.variants + [one for line in own for one in line.records if of(one) in known]
@@ -193,8 +207,8 @@ def variants(results: Results) -> str:
         table_name, row, split, members = of(one)
         told = f"{len(members)} models" if len(members) > 1 else f"seed {members[0]}"
         numbers = (_number(one.scores[name].value) if name in one.scores else "" for name in metrics)
-        rows.append([row, table_name, split, told, _way(one), *numbers])
-    return table(["loss", "table", "split", "of", "beam", *(NAMES[name] for name in metrics)], rows)
+        rows.append([row, known_as.get(table_name, table_name), split, told, _way(one), *numbers])
+    return table(["loss", "set", "split", "of", "beam", *(NAMES[name] for name in metrics)], rows)
 
 
 def _way(one: Record) -> str:
@@ -205,27 +219,57 @@ def _way(one: Record) -> str:
     return ", ".join([str(one.decoding.get("beam", "")), *told])
 
 
+def chosen(choices: Mapping[str, Mapping[str, Any]]) -> str:
+    """The best point of each config, of all grids."""
+    rows = []
+    for name, held in choices.items():
+        short = short_keys(_keys(held))
+        for point in held["points"]:
+            if point["best"]:
+                values = ", ".join(f"{short[key]} {value}" for key, value in point["values"].items())
+                rows.append([name, point["config"], values, f"{point['score']:.2f} {_validated(held)}"])
+    return table(["grid", "config", "chosen", "on validation"], rows, numbers=False) if rows else ""
+
+
 def choice(held: Mapping[str, Any]) -> str:
     """The points of a grid, the best in bold."""
-    keys = list(dict.fromkeys(key for point in held["points"] for key in point["values"]))
+    keys = _keys(held)
     rows = []
     for point in held["points"]:
         score = point["score"]
         told = "unfinished" if score is None else f"**{score:.2f}**" if point["best"] else f"{score:.2f}"
         rows.append([point["config"], *(str(point["values"].get(key, "")) for key in keys), told])
-    metric = NAMES.get(held["metric"], held["metric"])
-    return table(["config", *(f"`{key}`" for key in keys), f"{metric} on validation"], rows)
+    return table(["config", *(f"`{key}`" for key in keys), f"{_validated(held)} on validation"], rows)
+
+
+def _keys(held: Mapping[str, Any]) -> list[str]:
+    return list(dict.fromkeys(key for point in held["points"] for key in point["values"]))
+
+
+def _validated(held: Mapping[str, Any]) -> str:
+    return NAMES.get(held["metric"], str(held["metric"]))
 
 
 def table(head: Sequence[str], rows: Iterable[Sequence[str]], *, numbers: bool = True) -> str:
-    """A table in Markdown; all columns but the first are numbers, which are never broken over lines, or texts."""
+    """A table in Markdown; columns are numbers, which break over lines where they have a line break only, or texts."""
     rule = "---:" if numbers else "---"
-    lines = [f"| {' | '.join(head)} |", "|---|" + f"{rule}|" * (len(head) - 1)]
+    lines = [f"| {' | '.join(map(_escaped, head))} |", "|---|" + f"{rule}|" * (len(head) - 1)]
     for row in rows:
-        row = [cell.replace("|", "\\|").replace("<", "&lt;") for cell in row]  # names and texts may hold anything
-        cells = [cell.replace(" ", NO_BREAK) for cell in row] if numbers else row
-        lines.append(f"| {' | '.join(cells)} |")
+        cells = [_escaped(cell).replace(" ", NO_BREAK) if numbers else _escaped(cell) for cell in row]
+        lines.append(f"| {' | '.join(cells)} |".replace("\n", "<br>"))
     return "\n".join(lines)
+
+
+def spread(values: Sequence[float], form: str = ".2f") -> str:
+    """The mean, and the standard deviation where there are several."""
+    if not values:
+        return ""
+    told = f"{mean(values):{form}}"
+    return told if len(values) == 1 else f"{told} ± {stdev(values):{form.lstrip('+')}}"
+
+
+def _escaped(cell: str) -> str:
+    return cell.replace("|", "\\|").replace("<", "&lt;")  # names and texts may hold anything
 
 
 def _paper(chapter: Chapter, metric: str) -> dict[str, float]:
@@ -235,27 +279,6 @@ def _paper(chapter: Chapter, metric: str) -> dict[str, float]:
         if metric in values:
             found[label] = values[metric]
     return found
-
-
-def _difference(made: Difference | None) -> list[str]:
-    """The difference and both intervals; bold where other trainings would agree, italic where items alone say so."""
-    if made is None:
-        return ["", "", ""]
-    low, high = made.trainings or made.items
-    mark = "" if low <= 0 <= high else "*" if made.trainings is None else "**"
-    intervals = [f"[{_signed(ends[0])}, {_signed(ends[1])}]" if ends else "" for ends in (made.items, made.trainings)]
-    return [f"{mark}{_signed(made.value)}{mark}", *intervals]
-
-
-def _spread(values: Sequence[float], form: str = ".2f") -> str:
-    if not values:
-        return ""
-    told = f"{mean(values):{form}}"
-    return told if len(values) == 1 else f"{told} ± {stdev(values):{form.lstrip('+')}}"
-
-
-def _signed(value: float) -> str:
-    return f"{round(value, 2) + 0.0:+.2f}"  # never -0.00
 
 
 def _number(value: float | None) -> str:
