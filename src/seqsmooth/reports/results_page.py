@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections import defaultdict
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
 from pathlib import Path
@@ -13,10 +13,10 @@ from urllib.parse import quote
 
 from seqsmooth.ops import checks
 from seqsmooth.ops.files import text_written_whole
-from seqsmooth.reports import record
+from seqsmooth.reports import record, shares
 from seqsmooth.reports import results_tables as tables
 from seqsmooth.reports.chapters import CHAPTERS, Chapter
-from seqsmooth.reports.charts import COLOURS, Chart, Interval, Series, forest
+from seqsmooth.reports.charts import COLOURS, Interval, forest
 from seqsmooth.reports.figures import draw_charts
 from seqsmooth.reports.paper import paper_source
 from seqsmooth.reports.record import Record
@@ -43,6 +43,12 @@ probability of the most likely next word and how often it is right. Rare words: 
 make 5 % of the training text; recall: the share of those in the references of an item that its hypothesis has. Prefix
 corrupted: each word before the one to predict was replaced with a probability of 30 % by another, drawn from the
 unigram law of the training text; all models read the same prefixes."""
+
+SHARES = f"""\
+Where does smoothing pay? The same losses on a share of the training items, which are the same for all losses at a seed,
+and on all of them. First the differences from {BASELINE} at the same share, with the interval over items and trainings
+where there are seeds enough, else the one over items; then the scores, with their seeds. In the charts the bands are
+those intervals, and the least and the greatest score of the seeds."""
 
 
 @dataclass
@@ -171,37 +177,18 @@ def _main(lines: Sequence[Line]) -> list[Line]:
 
 
 def _more(page: Page, results: Results) -> None:
-    for number, shares in enumerate(results.fractions):
-        page.say(*([] if number else ["## Less training data"]), tables.fractions(shares))
-        name = f"fractions-{number}" if number else "fractions"
-        page.say(page.draw(name, "Score by the share of the training data", _curves(shares)))
-    if results.fractions:
-        page.say("In brackets: the difference from MLE at the same share, with the wider of its 95 % intervals.")
+    for number, part in enumerate(results.fractions):
+        page.say(*([] if number else ["## Learning curves: less training data", SHARES]))
+        page.say(f"Trained on {shares.lengths(part)}", tables.share_gains(part), tables.share_scores(part))
+        name = f"shares-{number + 1}" if number else "shares"
+        drawn = [page.draw(f"{name}-{chart.name}", chart.title, chart.svg(alone=True)) for chart in shares.curves(part)]
+        page.say("\n".join(drawn))
     if results.variants:
         page.say("## Beams and ensembles", tables.variants(results))
     if results.choices:
         page.say("## Grids", "Values that were tried, and what they reached on validation data; bold: chosen.")
         for name, held in results.choices.items():
             page.say(f"### `{name}`", tables.choice(held))
-
-
-def _curves(shares: Mapping[float, Group]) -> str:
-    labels = list(dict.fromkeys(line.label for group in shares.values() for line in group.lines))
-    lines = []
-    for number, label in enumerate(labels):
-        found = [(share, group.line(label), tables.MAIN[group.task]) for share, group in shares.items()]
-        points = [(100 * share, line.values(metric)) for share, line, metric in found if line is not None]
-        lines.append(
-            Series(
-                label,
-                [(share, mean(values)) for share, values in points],
-                [min(values) for _, values in points],
-                [max(values) for _, values in points],
-                number,
-            )
-        )
-    metric = NAMES[tables.MAIN[next(iter(shares.values())).task]]
-    return Chart("fractions", metric, "training images, %", metric, lines).svg(alone=True)
 
 
 def _totals(results: Results) -> str:

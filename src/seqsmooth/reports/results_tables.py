@@ -23,7 +23,8 @@ SECOND = {"captions": "bleu-4", "translation": "sacrebleu-13a"}
 def ordered(group: Group, chapter: Chapter) -> list[tuple[str, Line | None]]:
     """The paper's rows in the paper's order, then ours that it lacks; None for one that was not run."""
     labels = [*chapter.rows, *(line.label for line in group.lines if line.label not in chapter.rows)]
-    return [(label, group.line(label)) for label in labels]
+    rows = [(label, group.line(label)) for label in labels]
+    return [(label, line) for label, line in rows if chapter.whole or line is not None]
 
 
 def scores(group: Group, chapter: Chapter) -> str:
@@ -54,16 +55,12 @@ def _columns(group: Group, metric: str, paper: Mapping[str, float]) -> list[Colu
         gained = "" if label == BASELINE else f" ({_signed(paper[label] - paper[BASELINE])})"
         return f"{_number(paper[label])}{gained}"
 
-    def reached(label: str, line: Line | None) -> str:
-        values = [] if line is None else line.values(metric)
-        return f"{_spread(values)} ({len(values)})" if values else NOT_RUN if line is None else NOT_SCORED
-
     def gained(label: str, line: Line | None) -> str:
         return " ".join(_difference(made.get(label))[:2]).strip()
 
     known: list[Column] = [
         (f"paper (- {BASELINE})", printed),
-        ("ours (seeds)", reached),
+        ("ours (seeds)", lambda label, line: _seeds(line, metric)),
         (f"ours - {BASELINE} [95 %: items]", gained),
         ("[items and trainings]", lambda label, line: _difference(made.get(label))[2]),
     ]
@@ -147,20 +144,28 @@ def commands(group: Group, chapter: Chapter) -> str:
     return "\n".join(told)
 
 
-def fractions(shares: Mapping[float, Group]) -> str:
-    """Scores by the share of the training data, and what each loss gains over MLE there."""
-    labels = list(dict.fromkeys(line.label for group in shares.values() for line in group.lines))
-    rows = []
-    for label in labels:
-        cells = [label]
-        for group in shares.values():
-            metric, line = MAIN[group.task], group.line(label)
-            made = group.differences(metric).get(label)
-            value, items, trainings = _difference(made)
-            gain = f" ({value} {trainings or items})" if value else ""
-            cells.append(NOT_RUN if line is None else f"{_spread(line.values(metric))}{gain}")
-        rows.append(cells)
-    return table(["loss", *(f"{share:.0%}" for share in shares)], rows)
+def share_gains(shares: Mapping[float, Group]) -> str:
+    """What each loss gains over MLE at each share of the training data, with the wider interval that there is."""
+
+    def gained(group: Group, label: str) -> str:
+        value, items, trainings = _difference(group.difference(MAIN[group.task], label, BASELINE))
+        return f"{value} {trainings or items}".strip()
+
+    return _by_share(shares, gained, without=BASELINE)
+
+
+def share_scores(shares: Mapping[float, Group]) -> str:
+    """What each loss reaches at each share of the training data."""
+    return _by_share(shares, lambda group, label: _seeds(group.line(label), MAIN[group.task]))
+
+
+def _by_share(shares: Mapping[float, Group], tell: Callable[[Group, str], str], without: str = "") -> str:
+    labels = dict.fromkeys(line.label for group in shares.values() for line in group.lines if line.label != without)
+    rows = [
+        [label, *(NOT_RUN if group.line(label) is None else tell(group, label) for group in shares.values())]
+        for label in labels
+    ]
+    return table(["loss", *(f"{share:.0%}" for share in shares)], rows) if rows else ""
 
 
 def variants(results: Results) -> str:
@@ -179,8 +184,24 @@ def variants(results: Results) -> str:
         table_name, row, split, members = of(one)
         told = f"{len(members)} models" if len(members) > 1 else f"seed {members[0]}"
         numbers = (_number(one.scores[name].value) if name in one.scores else "" for name in metrics)
-        rows.append([row, table_name, split, told, _way(one), *numbers])
-    return table(["loss", "table", "split", "of", "beam", *(NAMES[name] for name in metrics)], rows)
+        theirs = next((other for other in found if _baseline_of(one, other)), None)
+        rows.append([row, table_name, split, told, _way(one), *numbers, _gain(one, theirs)])
+    main = " or ".join(NAMES[name] for name in metrics if name in {MAIN[str(one.facts["task"])] for one in found})
+    head = ["loss", "table", "split", "of", "beam", *(NAMES[name] for name in metrics)]
+    return table([*head, f"{main} - {BASELINE} [95 %: items]"], rows)
+
+
+def _baseline_of(one: Record, other: Record) -> bool:
+    """Whether the other is MLE, as many models of the same seeds, decoded in the same way."""
+    ours, theirs = ((held.facts["table"], held.split, held.items, held.members, held.decoding) for held in (one, other))
+    return one.facts["row"] != BASELINE and other.facts["row"] == BASELINE and ours == theirs
+
+
+def _gain(one: Record, baseline: Record | None) -> str:
+    if baseline is None:
+        return ""
+    pair = Group("", one.split, (Line("", (one,)), Line(BASELINE, (baseline,))))
+    return " ".join(_difference(pair.difference(MAIN[pair.task], "", BASELINE))[:2]).strip()
 
 
 def _way(one: Record) -> str:
@@ -231,6 +252,12 @@ def _difference(made: Difference | None) -> list[str]:
     mark = "" if low <= 0 <= high else "*" if made.trainings is None else "**"
     intervals = [f"[{_signed(ends[0])}, {_signed(ends[1])}]" if ends else "" for ends in (made.items, made.trainings)]
     return [f"{mark}{_signed(made.value)}{mark}", *intervals]
+
+
+def _seeds(line: Line | None, metric: str) -> str:
+    """The mean over seeds, and how many they are."""
+    values = [] if line is None else line.values(metric)
+    return f"{_spread(values)} ({len(values)})" if values else NOT_RUN if line is None else NOT_SCORED
 
 
 def _spread(values: Sequence[float], form: str = ".2f") -> str:
