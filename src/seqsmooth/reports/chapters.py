@@ -130,6 +130,7 @@ PAIRS = (
     ("Tok-Seq, Hamming, V_batch", LABEL),
     ("Tok-Seq, BLEU-4, V_batch", LABEL),
     (CIDER, "Seq, constant, V_refs"),
+    ("Seq, BLEU-4, V_refs", "Seq, constant, V_refs"),
     (CIDER, HAMMING),
     (CIDER, "Seq, CIDEr literal, V_refs"),
     (HAMMING, LAZY),
