@@ -167,8 +167,9 @@ def test_less_data_beams_grids_and_other_splits_have_their_tables() -> None:
     page = make_page(results)
     told = text(page)
     less = told.split("## Learning curves: less training data")[1]
-    assert "Trained on 10% for 2 epochs, 4 steps; 30% for" in less
-    assert [row(less, "loss", nth)[1:] for nth in (0, 1)] == [["10%", "30%", "100%"]] * 2
+    assert "Trained on 10 % for 2 epochs, 4 steps; 30 % for" in less
+    assert "On less than all: 12 runs, 24.0 min of run time" in less
+    assert [row(less, "loss", nth)[1:] for nth in (0, 1)] == [["10 %", "30 %", "100 %"]] * 2
     gain = mean(scored(-18.0, s).mean() for s in range(3)) - mean(scored(-20.0, s).mean() for s in range(3))
     assert row(less, "Tok, GloVe")[1].startswith(f"**{gain:+.2f}** [+")
     assert row(less, "Tok, GloVe", 1)[3].startswith(f"{mean(scored(1.0, s).mean() for s in range(5)):.2f} ± ")

@@ -35,7 +35,7 @@ def shares() -> dict[float, Group]:
 
 def test_gains_are_differences_from_mle_at_the_same_share_with_their_intervals(shares: dict[float, Group]) -> None:
     gains, _ = curves(shares)
-    assert gains.ticks == ["10%", "50%", "100%"]
+    assert gains.ticks == ["10 %", "50 %", "100 %"]
     level, *lines = gains.series
     assert level.name == "MLE"
     assert level.points == [(0.0, 0.0), (1.0, 0.0), (2.0, 0.0)]
@@ -68,5 +68,5 @@ def test_without_a_baseline_there_is_no_chart_of_differences(shares: dict[float,
 
 def test_how_long_the_runs_were_is_told(shares: dict[float, Group]) -> None:
     assert lengths(shares) == (
-        "10% for 30 epochs, 100 steps; 50% for 6 epochs, 500 steps; 100% for 3 epochs, 990 to 1,000 steps."
+        "10 % for 30 epochs, 100 steps; 50 % for 6 epochs, 500 steps; 100 % for 3 epochs, 990 to 1,000 steps."
     )

@@ -179,7 +179,9 @@ def _main(lines: Sequence[Line]) -> list[Line]:
 def _more(page: Page, results: Results) -> None:
     for number, part in enumerate(results.fractions):
         page.say(*([] if number else ["## Learning curves: less training data", SHARES]))
-        page.say(f"Trained on {shares.lengths(part)}", tables.share_gains(part), tables.share_scores(part))
+        less = [one for share, group in part.items() if share < 1 for line in group.lines for one in line.records]
+        page.say(f"Trained on {shares.lengths(part)} On less than all: {_time(less)}.")
+        page.say(tables.share_gains(part), tables.share_scores(part))
         name = f"shares-{number + 1}" if number else "shares"
         drawn = [page.draw(f"{name}-{chart.name}", chart.title, chart.svg(alone=True)) for chart in shares.curves(part)]
         page.say("\n".join(drawn))

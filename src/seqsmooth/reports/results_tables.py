@@ -165,7 +165,16 @@ def _by_share(shares: Mapping[float, Group], tell: Callable[[Group, str], str], 
         [label, *(NOT_RUN if group.line(label) is None else tell(group, label) for group in shares.values())]
         for label in labels
     ]
-    return table(["loss", *(f"{share:.0%}" for share in shares)], rows) if rows else ""
+    return table(["loss", *map(percent, shares)], rows) if rows else ""
+
+
+def percent(share: float) -> str:
+    """A share of the training data, as people write it.
+
+    >>> percent(0.1), percent(0.125), percent(1.0)
+    ('10 %', '12.5 %', '100 %')
+    """
+    return f"{100 * share:.3g} %"
 
 
 def variants(results: Results) -> str:

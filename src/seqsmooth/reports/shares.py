@@ -7,7 +7,7 @@ from statistics import mean
 
 from seqsmooth.reports.charts import Chart, Series
 from seqsmooth.reports.results import BASELINE, Group
-from seqsmooth.reports.results_tables import MAIN
+from seqsmooth.reports.results_tables import MAIN, percent
 from seqsmooth.reports.table import NAMES
 
 Shares = Mapping[float, Group]
@@ -22,7 +22,7 @@ def lengths(shares: Shares) -> str:
     for share, group in shares.items():
         facts = [one.facts for line in group.lines for one in line.records]
         epochs, steps = (sorted({int(held[name]) for held in facts}) for name in ("epochs", "steps"))
-        told.append(f"{share:.0%} for {_range(epochs)} epochs, {_range(steps)} steps")
+        told.append(f"{percent(share)} for {_range(epochs)} epochs, {_range(steps)} steps")
     return f"{'; '.join(told)}."
 
 
@@ -43,7 +43,7 @@ def curves(shares: Shares) -> list[Chart]:
     gained = [line for n, label in enumerate(labels) if (line := _series(shares, label, n, gain)).points]
     scored = [_series(shares, label, n, score) for n, label in enumerate(labels)]
     level = Series(BASELINE, [(float(n), 0.0) for n in range(len(shares))])
-    words, across, name = [f"{share:.0%}" for share in shares], "share of the training data", NAMES[metric]
+    words, across, name = [percent(share) for share in shares], "share of the training data", NAMES[metric]
     charts = [Chart("scores", f"{name} by the share of the data", across, name, scored, words)]
     if gained:
         title = f"{name}: difference from {BASELINE}"
