@@ -8,7 +8,7 @@ import pytest
 from oracles.made_records import ITEMS, record
 from seqsmooth.reports.record import Record
 from seqsmooth.reports.results import Group, Results
-from seqsmooth.reports.shares import curves, lengths
+from seqsmooth.reports.shares import draw_curves, gains, lengths, scores
 
 NOISE = np.random.default_rng(0).normal(0, 1, (5, ITEMS))
 
@@ -34,24 +34,21 @@ def shares() -> dict[float, Group]:
 
 
 def test_gains_are_differences_from_mle_at_the_same_share_with_their_intervals(shares: dict[float, Group]) -> None:
-    gains, _ = curves(shares)
-    assert gains.ticks == ["10 %", "50 %", "100 %"]
-    level, *lines = gains.series
-    assert level.name == "MLE"
-    assert level.points == [(0.0, 0.0), (1.0, 0.0), (2.0, 0.0)]
-    held = {line.name: line for line in lines}
-    assert set(held) == {"Seq", "Tok"}, "MLE does not differ from itself"
-    assert held["Seq"].points == [(0.0, pytest.approx(4.0)), (2.0, pytest.approx(0.0, abs=1e-9))], "50 % has no Seq"
-    assert held["Tok"].points == [(2.0, pytest.approx(0.0, abs=1e-9))], "50 % has no MLE to differ from; 91 is its mean"
-    made = shares[0.1].difference("cider", "Seq", "MLE")
-    assert made is not None
-    assert made.trainings == (held["Seq"].low[0], held["Seq"].high[0]), "of trainings where there are seeds enough"
-    assert held["Seq"].low[0] < 4.0 < held["Seq"].high[0]
+    found = {each.name: each for each in gains(shares)}
+    assert list(found) == ["Seq, 10 %", "Seq, 100 %", "Tok, 100 %"], "MLE has no other; at 50 % there is none to differ"
+    assert found["Seq, 10 %"].value == pytest.approx(4.0)
+    assert found["Seq, 100 %"].value == pytest.approx(0.0, abs=1e-9)
+    assert found["Tok, 100 %"].value == pytest.approx(0.0, abs=1e-9), "91 is the mean of MLE's 90, 91, 92"
+    wide, narrow = (shares[share].difference("cider", label, "MLE") for share, label in ((0.1, "Seq"), (1.0, "Tok")))
+    assert wide is not None
+    assert narrow is not None
+    assert (found["Seq, 10 %"].low, found["Seq, 10 %"].high) == wide.trainings, "three seeds on both sides"
+    assert (found["Tok, 100 %"].low, found["Tok, 100 %"].high) == narrow.items, "one seed: the trainings are not known"
+    assert found["Seq, 10 %"].low < 4.0 < found["Seq, 10 %"].high
 
 
 def test_scores_are_means_between_the_least_and_the_greatest_seed(shares: dict[float, Group]) -> None:
-    *_, scores = curves(shares)
-    held = {line.name: line for line in scores.series}
+    held = {line.name: line for line in scores(shares)}
     assert held["MLE"].points == [(0.0, pytest.approx(61.0)), (2.0, pytest.approx(91.0))]
     assert held["MLE"].low == [pytest.approx(60.0), pytest.approx(90.0)]
     assert held["MLE"].high == [pytest.approx(62.0), pytest.approx(92.0)]
@@ -59,11 +56,12 @@ def test_scores_are_means_between_the_least_and_the_greatest_seed(shares: dict[f
 
 
 def test_without_a_baseline_there_is_no_chart_of_differences(shares: dict[float, Group]) -> None:
+    assert list(draw_curves(shares)) == ["gains", "scores"]
     alone = {
         share: Group("", "test", tuple(one for one in held.lines if one.label != "MLE"))
         for share, held in shares.items()
     }
-    assert [chart.name for chart in curves(alone)] == ["scores"]
+    assert list(draw_curves(alone)) == ["scores"]
 
 
 def test_how_long_the_runs_were_is_told(shares: dict[float, Group]) -> None:

@@ -47,8 +47,8 @@ unigram law of the training text; all models read the same prefixes."""
 SHARES = f"""\
 Where does smoothing pay? The same losses on a share of the training items, which are the same for all losses at a seed,
 and on all of them. First the differences from {BASELINE} at the same share, with the interval over items and trainings
-where there are seeds enough, else the one over items; then the scores, with their seeds. In the charts the bands are
-those intervals, and the least and the greatest score of the seeds."""
+where there are seeds enough, else the one over items; then the scores, with their seeds. The band around a line of the
+last chart reaches from the least to the greatest score of the seeds."""
 
 
 @dataclass
@@ -183,7 +183,7 @@ def _more(page: Page, results: Results) -> None:
         page.say(f"Trained on {shares.lengths(part)} On less than all: {_time(less)}.")
         page.say(tables.share_gains(part), tables.share_scores(part))
         name = f"shares-{number + 1}" if number else "shares"
-        drawn = [page.draw(f"{name}-{chart.name}", chart.title, chart.svg(alone=True)) for chart in shares.curves(part)]
+        drawn = [page.draw(f"{name}-{what}", *chart) for what, chart in shares.draw_curves(part).items()]
         page.say("\n".join(drawn))
     if results.variants:
         page.say("## Beams and ensembles", tables.variants(results))

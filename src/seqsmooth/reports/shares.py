@@ -2,18 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from statistics import mean
 
-from seqsmooth.reports.charts import Chart, Series
+from seqsmooth.reports.charts import Chart, Interval, Series, forest
 from seqsmooth.reports.results import BASELINE, Group
 from seqsmooth.reports.results_tables import MAIN, percent
 from seqsmooth.reports.table import NAMES
 
 Shares = Mapping[float, Group]
 """Runs on some of the training data and on all of it, by the share."""
-Reached = tuple[float, float, float]
-"""A number, and how far down and up it reaches."""
 
 
 def lengths(shares: Shares) -> str:
@@ -26,36 +24,50 @@ def lengths(shares: Shares) -> str:
     return f"{'; '.join(told)}."
 
 
-def curves(shares: Shares) -> list[Chart]:
-    """What losses gain over MLE by the share of the data, with 95 % intervals, and what they reach, over seeds."""
-    labels = list(dict.fromkeys(line.label for group in shares.values() for line in group.lines))
-    metric = MAIN[next(iter(shares.values())).task]
-
-    def gain(group: Group, label: str) -> Reached | None:
-        made = None if label == BASELINE else group.difference(metric, label, BASELINE)
-        return None if made is None else (made.value, *(made.trainings or made.items))
-
-    def score(group: Group, label: str) -> Reached | None:
-        line = group.line(label)
-        values = [] if line is None else line.values(metric)
-        return (mean(values), min(values), max(values)) if values else None
-
-    gained = [line for n, label in enumerate(labels) if (line := _series(shares, label, n, gain)).points]
-    scored = [_series(shares, label, n, score) for n, label in enumerate(labels)]
-    level = Series(BASELINE, [(float(n), 0.0) for n in range(len(shares))])
-    words, across, name = [percent(share) for share in shares], "share of the training data", NAMES[metric]
-    charts = [Chart("scores", f"{name} by the share of the data", across, name, scored, words)]
-    if gained:
-        title = f"{name}: difference from {BASELINE}"
-        charts.insert(0, Chart("gains", title, across, "difference", [level, *gained], words))
-    return charts
+def draw_curves(shares: Shares) -> dict[str, tuple[str, str]]:
+    """The charts, title and SVG by name: what losses gain over MLE, each share below the other, and what they reach."""
+    metric = NAMES[_metric(shares)]
+    intervals = gains(shares)
+    title = f"{metric} by the share of the data: difference from {BASELINE}"
+    drawn = {}
+    if intervals:
+        drawn["gains"] = title, forest(title, "difference, 95 % interval", intervals, left=240, alone=True)
+    title, words = f"{metric} by the share of the data", [percent(share).split()[0] for share in shares]
+    chart = Chart("scores", title, "training data, %", metric, scores(shares), words)
+    return {**drawn, "scores": (title, chart.svg(alone=True))}
 
 
-def _series(shares: Shares, label: str, number: int, tell: Callable[[Group, str], Reached | None]) -> Series:
-    told = [(float(place), tell(group, label)) for place, group in enumerate(shares.values())]
-    found = [(place, reached) for place, reached in told if reached is not None]
-    points = [(place, reached[0]) for place, reached in found]
-    return Series(label, points, [low for _, (_, low, _) in found], [high for _, (_, _, high) in found], number)
+def gains(shares: Shares) -> list[Interval]:
+    """The difference of each loss from MLE at each share, a loss after the other."""
+    found = []
+    for number, label in enumerate(_labels(shares)):
+        for share, group in shares.items():
+            made = None if label == BASELINE else group.difference(_metric(shares), label, BASELINE)
+            if made is not None:
+                name, ends = f"{label}, {percent(share)}", made.trainings or made.items
+                told = f"{name}: {made.value:+.2f} [{ends[0]:+.2f}, {ends[1]:+.2f}]"
+                found.append(Interval(name, made.value, *ends, number, told))
+    return found
+
+
+def scores(shares: Shares) -> list[Series]:
+    """What each loss reaches: means over seeds, between the least and the greatest."""
+    lines = []
+    for number, label in enumerate(_labels(shares)):
+        held = [(float(place), group.line(label)) for place, group in enumerate(shares.values())]
+        told = [(place, line.values(_metric(shares))) for place, line in held if line is not None]
+        points = [(place, values) for place, values in told if values]
+        least, most = ([tell(values) for _, values in points] for tell in (min, max))
+        lines.append(Series(label, [(place, mean(values)) for place, values in points], least, most, number))
+    return lines
+
+
+def _labels(shares: Shares) -> list[str]:
+    return list(dict.fromkeys(line.label for group in shares.values() for line in group.lines))
+
+
+def _metric(shares: Shares) -> str:
+    return MAIN[next(iter(shares.values())).task]
 
 
 def _range(values: list[int]) -> str:
