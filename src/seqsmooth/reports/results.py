@@ -209,8 +209,7 @@ def _groups(records: Iterable[Record]) -> list[Group]:
             rule = f"of the same items of {split} in a table (`table` in a config, or --table, tells tables apart)"
             told = f"{table!r} with {first.file} and {other.file}, which are of others,"
             checks.must(same, "records", rule, told)
-    tests_first = sorted(found.items(), key=lambda held: held[0][1] != "test")
-    return [Group(table, split, _lines(several)) for (table, split), several in tests_first]
+    return [Group(table, split, _lines(several)) for (table, split), several in found.items()]
 
 
 def _lines(rows: Mapping[str, Sequence[Record]]) -> tuple[Line, ...]:
