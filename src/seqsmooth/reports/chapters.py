@@ -64,11 +64,11 @@ CHAPTERS = (
     ),
     Chapter(
         "captioning without attention, stage one, the authors' values",
-        "The same with the authors' temperatures and weights",
+        "Captioning without attention, the authors' temperatures and weights",
         WITHOUT,
         "stage one",
-        "As above, but temperatures and mixing weights are those of the authors' configs, not chosen on our validation "
-        "data.",
+        "The recipe of the first table and its nine epochs, but temperatures and mixing weights are those of the "
+        "authors' configs, not chosen on our validation data.",
     ),
     Chapter(
         "captioning with attention, restval",
