@@ -68,7 +68,8 @@ CHAPTERS = (
         WITHOUT,
         "stage one",
         "The recipe of the first table and its nine epochs, but temperatures and mixing weights are those of the "
-        "authors' configs, not chosen on our validation data.",
+        "authors' configs, not chosen on our validation data; and so are samples, one a caption, whose rewards are "
+        "weighted over the batch.",
     ),
     Chapter(
         "captioning with attention, restval",
