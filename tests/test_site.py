@@ -123,3 +123,13 @@ def test_the_drawings_are_what_the_library_says() -> None:
         assert number.sub("#", content) == number.sub("#", kept), file
         for ours, theirs in zip(number.findall(content), number.findall(kept), strict=True):
             assert float(ours) == pytest.approx(float(theirs), abs=1.0 if float(theirs) > 1.5 else 0.011), file
+
+
+def test_a_page_of_wide_tables_has_no_list_of_pages_beside_it() -> None:
+    pytest.importorskip("mkdocs", reason="needs mkdocs: pip install 'seqsmooth[dev]'")
+    wide = part("wide")
+    for name, meta in (("results.md", {"hide": ["navigation"]}), ("results/stage_two.md", {})):
+        page = SimpleNamespace(file=SimpleNamespace(src_uri=name), meta={})
+        assert wide.on_page_markdown("text", page=page) == "text"
+        assert page.meta == meta
+    assert all((ROOT / "docs" / name).is_file() for name in wide.WIDE)

@@ -17,8 +17,9 @@ from seqsmooth.reports.chapters import CHAPTERS
 from seqsmooth.reports.paper import paper_tables
 from seqsmooth.reports.record import Record
 from seqsmooth.reports.results import Results, read_results
-from seqsmooth.reports.results_page import busy, make_page, text
+from seqsmooth.reports.results_page import make_page, text
 from seqsmooth.reports.results_tables import NO_BREAK
+from seqsmooth.reports.times import at_once, busy
 
 ROOT = Path(__file__).resolve().parents[2]
 SOURCE = np.random.default_rng(0)
@@ -62,7 +63,7 @@ def test_a_row_has_the_papers_number_and_ours(results: Results) -> None:
 
 
 def test_further_metrics_and_the_time_have_a_table(results: Results) -> None:
-    told = text(make_page(results)).split("### Other metrics")[1]
+    told = text(make_page(results)).split("<summary>Other metrics, and time</summary>")[1]
     best = dict(zip(row(told, "loss"), row(told, "Tok-Seq, CIDEr, V_refs"), strict=True))
     assert best["BLEU-4, paper (- MLE)"] == "30.31 (+1.97)"
     assert best["BLEU-4, ours (seeds)"] == "32.00 ± 1.58 (5)", "30 to 34"
@@ -195,7 +196,11 @@ def test_the_device_is_busy_while_a_run_goes_on() -> None:
         return replace(made, facts={**made.facts, "started": f"2026-01-01T00:{start // 60:02d}:{start % 60:02d}+00:00"})
 
     # From 0 to 100, from 50 to 80, from 90 to 110, and from 200 to 230.
-    assert busy([run(200, 30), run(0, 100), run(90, 20), run(50, 30)]) == 110 + 30
+    several = [run(200, 30), run(0, 100), run(90, 20), run(50, 30)]
+    assert busy(several) == 110 + 30
+    assert at_once(several) == 2
+    assert at_once([*several, run(60, 10)]) == 3
+    assert at_once([*several, run(80, 10)]) == 2, "one begins when another ends"
 
 
 def test_records_that_do_not_compare_are_refused() -> None:

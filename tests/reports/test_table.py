@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from seqsmooth.metrics.bootstrap import Comparison
-from seqsmooth.reports.charts import Chart, Interval, Series, forest, ticks
+from seqsmooth.reports.charts import Chart, Interval, Series, forest, forests, room_for, ticks
 from seqsmooth.reports.losses import LossName, name_loss
 from seqsmooth.reports.table import Cell, Table, latex, markdown, plain
 
@@ -137,6 +137,23 @@ def test_a_forest_shows_zero_and_every_interval() -> None:
     assert places[0] < zero < places[1]
     assert "−" in drawn
     assert "<title>Tok: -2</title>" in drawn
+
+
+def test_forests_stand_side_by_side_each_with_its_own_axis() -> None:
+    one = [Interval("Tok", -2.0, -4.0, 0.5, 1, "Tok: -2"), None]
+    other = [Interval("Tok", 0.02, 0.01, 0.03, 2, "Tok"), Interval("Seq", -0.02, -0.03, -0.01, 0, "Seq: -0.02")]
+    drawn = forests("t", "difference", ["Tok", "Seq < 2"], {"COCO": one, "Multi30k": other})
+    assert re.findall(r'<text class="name"[^>]*>([^<]*)<', drawn) == ["t", "Tok", "Seq &lt; 2", "COCO", "Multi30k"]
+    zeros = [float(x) for x in re.findall(r'class="ideal" x1="([\d.]+)"', drawn)]
+    marks = [(float(x), float(y)) for x, y in re.findall(r'<circle cx="([\d.]+)" cy="([\d.]+)"', drawn)]
+    ends = [float(x) for pair in re.findall(r'x1="([\d.]+)" x2="([\d.]+)"[^>]*stroke=', drawn) for x in pair]
+    assert len(zeros) == 2
+    assert [y for _, y in marks] == [marks[0][1], marks[0][1], marks[2][1]], "None leaves its row empty"
+    assert marks[2][1] > marks[0][1], "the second row is below the first"
+    assert room_for(["Tok", "Seq < 2"]) < marks[0][0] < zeros[0] < marks[2][0] < zeros[1] < marks[1][0]
+    assert zeros[1] - marks[2][0] == pytest.approx(marks[1][0] - zeros[1], abs=0.2), "as far to both sides"
+    width = float(re.search(r' width="(\d+)"', drawn)[1])  # type: ignore[index]
+    assert room_for(["Tok", "Seq < 2"]) < min(ends) < max(ends) < width
 
 
 def test_rows_of_one_loss_are_told_apart_by_their_labels() -> None:

@@ -21,6 +21,7 @@ class Chapter:
         papers: the tables of the paper whose rows it has, in their order.
         beside: which numbers of the paper compare with ours: "stage one", "printed", or "" for none.
         note: what a reader must know to compare.
+        short: its name above a column.
         whole: whether rows of the paper that have no record are listed as not run.
     """
 
@@ -29,6 +30,7 @@ class Chapter:
     papers: tuple[str, ...] = ()
     beside: str = ""
     note: str = ""
+    short: str = ""
     whole: bool = True
 
     @property
@@ -52,6 +54,7 @@ CHAPTERS = (
         "ResNet-152, ours EfficientNet-Lite2, and ours is tested on the 4,407 of its 5,000 test images whose pixels "
         "were to be had: compare differences before levels. The rows of its appendix (BLEU-4 rewards) have no numbers "
         "of the first stage.",
+        "COCO",
     ),
     Chapter(
         "captioning without attention, stage one, fifteen epochs",
@@ -60,6 +63,7 @@ CHAPTERS = (
         "stage one",
         "Some rows of the table above, trained for fifteen epochs instead of nine: whether what they say depends on "
         "how long a model learns. Nothing else differs, and the learning rate falls over the whole of the run.",
+        "COCO, 15 epochs",
         whole=False,
     ),
     Chapter(
@@ -70,6 +74,7 @@ CHAPTERS = (
         "The recipe of the first table and its nine epochs, but temperatures and mixing weights are those of the "
         "authors' configs, not chosen on our validation data; and so are samples, one a caption, whose rewards are "
         "weighted over the batch.",
+        "COCO, authors' values",
     ),
     Chapter(
         "captioning with attention, restval",
@@ -78,6 +83,7 @@ CHAPTERS = (
         "",
         "Top-Down on 16 regions of 96 numbers each, trained on restval alone, a quarter of the images: levels do not "
         "compare with the paper's. Main rows only, in the paper's order.",
+        "COCO, attention",
         whole=False,
     ),
     Chapter(
@@ -86,6 +92,7 @@ CHAPTERS = (
         WITHOUT,
         "",
         "Trained on restval alone. Main rows only, in the paper's order.",
+        "COCO, a quarter",
         whole=False,
     ),
     Chapter(
@@ -95,16 +102,18 @@ CHAPTERS = (
         "printed",
         "The standard test set of 6,750 sentences, but 21 thousand of the 153 thousand training pairs: "
         "levels do not compare with the paper's.",
+        "IWSLT'14 De-En",
     ),
-    Chapter("translation, Tatoeba German-English", "Translation: Tatoeba German-English", IWSLT),
+    Chapter("translation, Multi30k", "Translation: Multi30k German-English", IWSLT, short="Multi30k De-En"),
     Chapter(
         "translation, Tatoeba English-French",
         "Translation: Tatoeba English-French",
         WMT,
         note="The models learn from short sentences, of six words. Their test set is of such sentences; newstest2014, "
         "the news on which the paper tests, shows what is left outside of what they learned.",
+        short="Tatoeba En-Fr",
     ),
-    Chapter("translation, Multi30k", "Translation: Multi30k German-English", IWSLT),
+    Chapter("translation, Tatoeba German-English", "Translation: Tatoeba German-English", IWSLT, short="Tatoeba De-En"),
     Chapter(
         "stage two, 480 pictures",
         "Stage two on 480 pictures",

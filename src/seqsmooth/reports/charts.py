@@ -6,13 +6,14 @@ A chart stands alone as a file, light or dark as the reader's screen, and inside
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from html import escape
 
 WIDTH, HEIGHT = 360, 250  # two fit side by side in the column of a page
 LEFT, RIGHT, TOP, BOTTOM = 56, 14, 10, 42
 COLOURS = 8
+STEP = 28  # from one row of a forest to the next
 DASHES = ("", "6 3", "2 3")
 
 STYLE = """
@@ -118,13 +119,45 @@ class Interval:
 
 def forest(title: str, across: str, intervals: Sequence[Interval], *, left: int = 138, alone: bool = False) -> str:
     """Differences as points with their intervals, one below the other, around a line at 0; `left` is for the names."""
-    step, width = 28, WIDTH - 138 + left
-    height = TOP + step * len(intervals) + BOTTOM
-    marks = ticks(min(0.0, *(made.low for made in intervals)), max(0.0, *(made.high for made in intervals)))
+    width, height = WIDTH - 138 + left, TOP + STEP * len(intervals) + BOTTOM
+    parts = _panel(intervals, left, width - 20, height)
+    middle = (left + width - 20) / 2
+    parts.append(f'<text x="{middle}" y="{height - 8}" text-anchor="middle">{escape(across)}</text>')
+    return _svg(parts, width, height, title, (), alone=alone)
+
+
+def forests(title: str, across: str, names: Sequence[str], panels: Mapping[str, Sequence[Interval | None]]) -> str:
+    """A file of forests side by side, by their headings, each with an axis of its own; None where a row lacks one."""
+    left, wide, gap, top = room_for(names), 132, 28, 20
+    width, height = left + len(panels) * (wide + gap), TOP + STEP * len(names) + BOTTOM
+    parts = []
+    for n, name in enumerate(names):
+        y = TOP + STEP * (n + 0.5)
+        parts.append(f'<text class="name" x="{left - 18}" y="{y + 4}" text-anchor="end">{escape(name)}</text>')
+        parts.append(f'<line class="grid" x1="{left - 12}" x2="{width - gap}" y1="{y}" y2="{y}" opacity=".5"/>')
+    for n, (heading, intervals) in enumerate(panels.items()):
+        start = left + n * (wide + gap)
+        parts.append(f'<text class="name" x="{start + wide / 2}" y="-2" text-anchor="middle">{escape(heading)}</text>')
+        parts += _panel(intervals, start, start + wide, height, narrow=True)
+    middle = (left + width - gap) / 2
+    parts.append(f'<text x="{middle}" y="{height - 8}" text-anchor="middle">{escape(across)}</text>')
+    return _svg(parts, width, height, title, (), alone=True, top=top)
+
+
+def _panel(
+    intervals: Sequence[Interval | None], left: float, right: float, height: int, *, narrow: bool = False
+) -> list[str]:
+    """A forest between two places, names to its left; a narrow one has none, and its axis ends with the intervals."""
+    there = [made for made in intervals if made is not None]
+    least, most = min([0.0, *(made.low for made in there)]), max([0.0, *(made.high for made in there)])
+    marks = ticks(least, most)
     low, high = marks[0], marks[-1]
+    if narrow and most > least:
+        low, high = least - 0.06 * (most - least), most + 0.06 * (most - least)
+        marks = [mark for mark in marks if low <= mark <= high]
 
     def place(value: float) -> float:
-        return left + (value - low) / (high - low) * (width - left - 20)
+        return left + (value - low) / (high - low) * (right - left)
 
     parts = []
     for mark in marks:
@@ -135,18 +168,23 @@ def forest(title: str, across: str, intervals: Sequence[Interval], *, left: int 
     zero = place(0.0)
     parts.append(f'<line class="ideal" x1="{zero:.1f}" x2="{zero:.1f}" y1="{TOP}" y2="{height - BOTTOM}"/>')
     for n, made in enumerate(intervals):
-        y = TOP + step * (n + 0.5)
+        if made is None:
+            continue
+        y = TOP + STEP * (n + 0.5)
         colour = f"var(--c{made.number % COLOURS})"
         ends = f'x1="{place(made.low):.1f}" x2="{place(made.high):.1f}" y1="{y}" y2="{y}"'
+        name = f'<text class="name" x="{left - 12}" y="{y + 4}" text-anchor="end">{escape(made.name)}</text>'
         parts.append(
-            f'<g data-row="{made.number}"><title>{escape(made.told)}</title>'
-            f'<text class="name" x="{left - 12}" y="{y + 4}" text-anchor="end">{escape(made.name)}</text>'
+            f'<g data-row="{made.number}"><title>{escape(made.told)}</title>{"" if narrow else name}'
             f'<line {ends} stroke="{colour}" stroke-width="3" stroke-linecap="round" opacity=".45"/>'
             f'<circle cx="{place(made.value):.1f}" cy="{y}" r="5.5" fill="{colour}"/></g>'
         )
-    middle = (left + width - 20) / 2
-    parts.append(f'<text x="{middle}" y="{height - 8}" text-anchor="middle">{escape(across)}</text>')
-    return _svg(parts, width, height, title, (), alone=alone)
+    return parts
+
+
+def room_for(names: Iterable[str]) -> int:
+    """How much of a forest its names take: the longest, and what is around it."""
+    return 22 + math.ceil(6.6 * max(len(name) for name in names))
 
 
 def ticks(low: float, high: float, most: int = 6) -> list[float]:
@@ -197,7 +235,9 @@ def _path(kind: str, places: Sequence[tuple[float, float]], more: str, *, closed
     return f'<path class="{kind}" d="M{drawn}{"Z" if closed else ""}" {more}/>'
 
 
-def _svg(parts: Sequence[str], width: int, height: int, title: str, legend: Sequence[Series], *, alone: bool) -> str:
+def _svg(
+    parts: Sequence[str], width: int, height: int, title: str, legend: Sequence[Series], *, alone: bool, top: int = 0
+) -> str:
     if not alone:
         head = f'<svg class="chart" viewBox="0 0 {width} {height}" role="img" aria-label="{escape(title, quote=True)}">'
         return head + "".join(parts) + "</svg>"
@@ -215,7 +255,8 @@ def _svg(parts: Sequence[str], width: int, height: int, title: str, legend: Sequ
         across += wide
     bottom = down + 16 if legend else height
     head = (
-        f'<svg class="chart" xmlns="http://www.w3.org/2000/svg" viewBox="0 -24 {width} {bottom + 24}" width="{width}" '
-        f'role="img"><style>{STYLE}</style><text class="name" x="8" y="-6" font-weight="600">{escape(title)}</text>'
+        f'<svg class="chart" xmlns="http://www.w3.org/2000/svg" viewBox="0 {-24 - top} {width} {bottom + 24 + top}" '
+        f'width="{width}" role="img"><style>{STYLE}</style>'
+        f'<text class="name" x="8" y="{-6 - top}" font-weight="600">{escape(title)}</text>'
     )
     return head + "".join([*parts, *rows]) + "</svg>\n"

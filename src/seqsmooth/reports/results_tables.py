@@ -2,16 +2,19 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from statistics import mean, stdev, variance
 from typing import Any
 
-from seqsmooth.metrics.trainings import LEAST, Difference
+from seqsmooth.metrics.trainings import LEAST
+from seqsmooth.reports import differences
 from seqsmooth.reports.behaviour import Behaviour
-from seqsmooth.reports.chapters import PAIRS, Chapter
+from seqsmooth.reports.chapters import CHAPTERS, PAIRS, Chapter
 from seqsmooth.reports.record import Record
 from seqsmooth.reports.results import BASELINE, Group, Line, Results
 from seqsmooth.reports.table import NAMES
+from seqsmooth.training.sweep import short_keys
 
 NOT_RUN, NOT_SCORED = "not run", "not scored"
 NO_BREAK = "\u00a0"
@@ -52,23 +55,23 @@ def _columns(group: Group, metric: str, paper: Mapping[str, float]) -> list[Colu
     def printed(label: str, line: Line | None) -> str:
         if label not in paper or BASELINE not in paper:
             return _number(paper.get(label))
-        gained = "" if label == BASELINE else f" ({_signed(paper[label] - paper[BASELINE])})"
+        gained = "" if label == BASELINE else f" ({differences.signed(paper[label] - paper[BASELINE])})"
         return f"{_number(paper[label])}{gained}"
 
     def gained(label: str, line: Line | None) -> str:
-        return " ".join(_difference(made.get(label))[:2]).strip()
+        return " ".join(differences.told(made.get(label))[:2]).strip()
 
     known: list[Column] = [
-        (f"paper (- {BASELINE})", printed),
-        ("ours (seeds)", lambda label, line: _seeds(line, metric)),
-        (f"ours - {BASELINE} [95 %: items]", gained),
-        ("[items and trainings]", lambda label, line: _difference(made.get(label))[2]),
+        (f"paper (-{NO_BREAK}{BASELINE})", printed),
+        ("ours (seeds)", lambda label, line: reached(line, metric)),
+        (f"ours -{NO_BREAK}{BASELINE} [95{NO_BREAK}%: items]", gained),
+        ("[items and trainings]", lambda label, line: differences.told(made.get(label))[2]),
     ]
     return [column for column in known if paper or not column[0].startswith("paper")]
 
 
 def _means(metric: str) -> Column:
-    return NAMES[metric], lambda label, line: "" if line is None else _spread(line.values(metric))
+    return NAMES[metric], lambda label, line: "" if line is None else spread(line.values(metric))
 
 
 def _table_of(group: Group, chapter: Chapter, columns: Sequence[Column]) -> str:
@@ -78,16 +81,26 @@ def _table_of(group: Group, chapter: Chapter, columns: Sequence[Column]) -> str:
 
 def yardstick(group: Group) -> str:
     """By how much seeds of one loss differ: what a difference of single runs is to be held against."""
-    metric = MAIN[group.task]
-    several = [values for values in (line.values(metric) for line in group.lines) if len(values) >= LEAST]
-    if not several:
+    pooled, metric = seed_spread(group), MAIN[group.task]
+    if pooled is None:
         return ""
-    within = sum(variance(values) * (len(values) - 1) for values in several)
-    pooled = (within / sum(len(values) - 1 for values in several)) ** 0.5
     return (
         f"Seeds of one loss differ by a standard deviation of {pooled:.2f} {NAMES[metric]} (pooled over the "
-        f"{len(several)} losses of {LEAST} seeds or more): hold against it what a single run says."
+        f"{len(_several(group))} losses of {LEAST} seeds or more): hold against it what a single run says."
     )
+
+
+def seed_spread(group: Group) -> float | None:
+    """The standard deviation over seeds of the main metric, pooled over the losses that know it."""
+    several = _several(group)
+    if not several:
+        return None
+    within = sum(variance(values) * (len(values) - 1) for values in several)
+    return math.sqrt(within / sum(len(values) - 1 for values in several))
+
+
+def _several(group: Group) -> list[list[float]]:
+    return [values for values in (line.values(MAIN[group.task]) for line in group.lines) if len(values) >= LEAST]
 
 
 def signatures(group: Group) -> str:
@@ -101,7 +114,7 @@ def pairs(group: Group) -> str:
     """What is compared beside MLE, where both were run."""
     metric = MAIN[group.task]
     made = [(ours, theirs, group.difference(metric, ours, theirs)) for ours, theirs in PAIRS]
-    told = [(ours, theirs, _difference(held)) for ours, theirs, held in made if held is not None]
+    told = [(ours, theirs, differences.told(held)) for ours, theirs, held in made if held is not None]
     rows = [[ours, theirs, f"{value} {items}", trainings] for ours, theirs, (value, items, trainings) in told]
     head = ["loss", "minus", f"{NAMES[metric]} [95 %: items]", "[items and trainings]"]
     return table(head, rows) if rows else ""
@@ -124,7 +137,7 @@ def behaviours(group: Group, chapter: Chapter) -> str:
     """What the models do beyond scores."""
     lines = [(label, line) for label, line in ordered(group, chapter) if line is not None and line.seen]
     rows = [
-        [label, *(_spread([read(one) for one in line.seen], form) for read, form in _BEHAVIOUR.values())]
+        [label, *(spread([read(one) for one in line.seen], form) for read, form in _BEHAVIOUR.values())]
         for label, line in lines
     ]
     return table(["loss", *_BEHAVIOUR], rows) if rows else ""
@@ -144,45 +157,13 @@ def commands(group: Group, chapter: Chapter) -> str:
     return "\n".join(told)
 
 
-def share_gains(shares: Mapping[float, Group]) -> str:
-    """What each loss gains over MLE at each share of the training data, with the wider interval that there is."""
-
-    def gained(group: Group, label: str) -> str:
-        value, items, trainings = _difference(group.difference(MAIN[group.task], label, BASELINE))
-        return f"{value} {trainings or items}".strip()
-
-    return _by_share(shares, gained, without=BASELINE)
-
-
-def share_scores(shares: Mapping[float, Group]) -> str:
-    """What each loss reaches at each share of the training data."""
-    return _by_share(shares, lambda group, label: _seeds(group.line(label), MAIN[group.task]))
-
-
-def _by_share(shares: Mapping[float, Group], tell: Callable[[Group, str], str], without: str = "") -> str:
-    labels = dict.fromkeys(line.label for group in shares.values() for line in group.lines if line.label != without)
-    rows = [
-        [label, *(NOT_RUN if group.line(label) is None else tell(group, label) for group in shares.values())]
-        for label in labels
-    ]
-    return table(["loss", *map(percent, shares)], rows) if rows else ""
-
-
-def percent(share: float) -> str:
-    """A share of the training data, as people write it.
-
-    >>> percent(0.1), percent(0.125), percent(1.0)
-    ('10 %', '12.5 %', '100 %')
-    """
-    return f"{100 * share:.3g} %"
-
-
 def variants(results: Results) -> str:
     """Other beams and ensembles, and beside them the same single models decoded as their configs say."""
 
     def of(one: Record) -> tuple[str, str, str, tuple[int, ...]]:
         return str(one.facts["table"]), str(one.facts["row"]), one.split, one.members
 
+    known_as = {chapter.table: chapter.short for chapter in CHAPTERS if chapter.short}
     known = {of(one) for one in results.variants}
     own = [line for group in results.groups for line in group.lines]
     found = results.variants + [one for line in own for one in line.records if of(one) in known]
@@ -194,10 +175,10 @@ def variants(results: Results) -> str:
         told = f"{len(members)} models" if len(members) > 1 else f"seed {members[0]}"
         numbers = (_number(one.scores[name].value) if name in one.scores else "" for name in metrics)
         theirs = next((other for other in found if _baseline_of(one, other)), None)
-        rows.append([row, table_name, split, told, _way(one), *numbers, _gain(one, theirs)])
+        rows.append([row, known_as.get(table_name, table_name), split, told, _way(one), *numbers, _gain(one, theirs)])
     main = " or ".join(NAMES[name] for name in metrics if name in {MAIN[str(one.facts["task"])] for one in found})
-    head = ["loss", "table", "split", "of", "beam", *(NAMES[name] for name in metrics)]
-    return table([*head, f"{main} - {BASELINE} [95 %: items]"], rows)
+    head = ["loss", "set", "split", "of", "beam", *(NAMES[name] for name in metrics)]
+    return table([*head, f"{main} -{NO_BREAK}{BASELINE} [95{NO_BREAK}%: items]"], rows)
 
 
 def _baseline_of(one: Record, other: Record) -> bool:
@@ -210,7 +191,7 @@ def _gain(one: Record, baseline: Record | None) -> str:
     if baseline is None:
         return ""
     pair = Group("", one.split, (Line("", (one,)), Line(BASELINE, (baseline,))))
-    return " ".join(_difference(pair.difference(MAIN[pair.task], "", BASELINE))[:2]).strip()
+    return " ".join(differences.told(pair.difference(MAIN[pair.task], "", BASELINE))[:2]).strip()
 
 
 def _way(one: Record) -> str:
@@ -221,27 +202,63 @@ def _way(one: Record) -> str:
     return ", ".join([str(one.decoding.get("beam", "")), *told])
 
 
+def chosen(choices: Mapping[str, Mapping[str, Any]]) -> str:
+    """The best point of each config, of all grids."""
+    rows = []
+    for name, held in choices.items():
+        short = short_keys(_keys(held))
+        for point in held["points"]:
+            if point["best"]:
+                values = ", ".join(f"{short[key]} {value}" for key, value in point["values"].items())
+                rows.append([name, point["config"], values, f"{point['score']:.2f} {_validated(held)}"])
+    return table(["grid", "config", "chosen", "on validation"], rows, numbers=False) if rows else ""
+
+
 def choice(held: Mapping[str, Any]) -> str:
     """The points of a grid, the best in bold."""
-    keys = list(dict.fromkeys(key for point in held["points"] for key in point["values"]))
+    keys = _keys(held)
     rows = []
     for point in held["points"]:
         score = point["score"]
         told = "unfinished" if score is None else f"**{score:.2f}**" if point["best"] else f"{score:.2f}"
         rows.append([point["config"], *(str(point["values"].get(key, "")) for key in keys), told])
-    metric = NAMES.get(held["metric"], held["metric"])
-    return table(["config", *(f"`{key}`" for key in keys), f"{metric} on validation"], rows)
+    return table(["config", *(f"`{key}`" for key in keys), f"{_validated(held)} on validation"], rows)
+
+
+def _keys(held: Mapping[str, Any]) -> list[str]:
+    return list(dict.fromkeys(key for point in held["points"] for key in point["values"]))
+
+
+def _validated(held: Mapping[str, Any]) -> str:
+    return NAMES.get(held["metric"], str(held["metric"]))
 
 
 def table(head: Sequence[str], rows: Iterable[Sequence[str]], *, numbers: bool = True) -> str:
-    """A table in Markdown; all columns but the first are numbers, which are never broken over lines, or texts."""
+    """A table in Markdown; columns are numbers, which break over lines where they have a line break only, or texts."""
     rule = "---:" if numbers else "---"
-    lines = [f"| {' | '.join(head)} |", "|---|" + f"{rule}|" * (len(head) - 1)]
+    lines = [f"| {' | '.join(map(_escaped, head))} |", "|---|" + f"{rule}|" * (len(head) - 1)]
     for row in rows:
-        row = [cell.replace("|", "\\|").replace("<", "&lt;") for cell in row]  # names and texts may hold anything
-        cells = [cell.replace(" ", NO_BREAK) for cell in row] if numbers else row
-        lines.append(f"| {' | '.join(cells)} |")
+        cells = [_escaped(cell).replace(" ", NO_BREAK) if numbers else _escaped(cell) for cell in row]
+        lines.append(f"| {' | '.join(cells)} |".replace("\n", "<br>"))
     return "\n".join(lines)
+
+
+def reached(line: Line | None, metric: str) -> str:
+    """The mean over seeds, and how many they are."""
+    values = [] if line is None else line.values(metric)
+    return f"{spread(values)} ({len(values)})" if values else NOT_RUN if line is None else NOT_SCORED
+
+
+def spread(values: Sequence[float], form: str = ".2f") -> str:
+    """The mean, and the standard deviation where there are several."""
+    if not values:
+        return ""
+    told = f"{mean(values):{form}}"
+    return told if len(values) == 1 else f"{told} ± {stdev(values):{form.lstrip('+')}}"
+
+
+def _escaped(cell: str) -> str:
+    return cell.replace("|", "\\|").replace("<", "&lt;")  # names and texts may hold anything
 
 
 def _paper(chapter: Chapter, metric: str) -> dict[str, float]:
@@ -251,33 +268,6 @@ def _paper(chapter: Chapter, metric: str) -> dict[str, float]:
         if metric in values:
             found[label] = values[metric]
     return found
-
-
-def _difference(made: Difference | None) -> list[str]:
-    """The difference and both intervals; bold where other trainings would agree, italic where items alone say so."""
-    if made is None:
-        return ["", "", ""]
-    low, high = made.trainings or made.items
-    mark = "" if low <= 0 <= high else "*" if made.trainings is None else "**"
-    intervals = [f"[{_signed(ends[0])}, {_signed(ends[1])}]" if ends else "" for ends in (made.items, made.trainings)]
-    return [f"{mark}{_signed(made.value)}{mark}", *intervals]
-
-
-def _seeds(line: Line | None, metric: str) -> str:
-    """The mean over seeds, and how many they are."""
-    values = [] if line is None else line.values(metric)
-    return f"{_spread(values)} ({len(values)})" if values else NOT_RUN if line is None else NOT_SCORED
-
-
-def _spread(values: Sequence[float], form: str = ".2f") -> str:
-    if not values:
-        return ""
-    told = f"{mean(values):{form}}"
-    return told if len(values) == 1 else f"{told} ± {stdev(values):{form.lstrip('+')}}"
-
-
-def _signed(value: float) -> str:
-    return f"{round(value, 2) + 0.0:+.2f}"  # never -0.00
 
 
 def _number(value: float | None) -> str:

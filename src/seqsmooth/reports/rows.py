@@ -120,7 +120,7 @@ def gather(folders: Sequence[Path], split: str) -> list[Row]:
             told = f"{held.metric} of {label!r} by {' and '.join(sorted(signatures))}"
             checks.must(len(signatures) == 1, "runs", "scored by one signature of a metric in a row", told)
         rows.append(Row(label, table, name_loss(ordered[0].manifest["config"]["objective"]), tuple(ordered), scores))
-    return sorted(rows, key=lambda row: _place(row.loss))  # of one kind, in the order given
+    return sorted(rows, key=lambda row: place(row.loss.loss))  # of one kind, in the order given
 
 
 def _member(run: Run, split: str) -> Member:
@@ -133,8 +133,9 @@ def _member(run: Run, split: str) -> Member:
     )
 
 
-def _place(loss: LossName) -> int:
-    kind = loss.loss.split(",")[0]
+def place(loss: str) -> int:
+    """Where a loss stands in a table, by its kind, which is what its name begins with."""
+    kind = loss.split(",")[0]
     return ORDER.index(kind) if kind in ORDER else len(ORDER)
 
 
