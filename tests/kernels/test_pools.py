@@ -86,12 +86,11 @@ def test_places_of_a_long_list_and_row_of_a_batch(length: int, size: int, kernel
     listed[0, -1] = size - 1
     expected = sorted(token for token in set(listed[0].tolist()) if token >= 0 and token not in EXCLUDED)
     row = row_of(listed, EXCLUDED, size)
-    assert row.masses.tolist() == [min(len(expected), 1)]
     assert row.values.shape == (1, -(-size // 16) * 16)
     assert row.values[0].nonzero().flatten().tolist() == expected
-    if expected:
-        share = torch.full((len(expected),), 1 / len(expected), dtype=torch.float64)
-        torch.testing.assert_close(row.values[0, expected].double().cpu(), share, rtol=1e-7, atol=0)
+    assert row.masses.tolist() == [row.values.double().sum()]  # to the last bit
+    assert len(set(row.values[0, expected].tolist())) <= 1
+    assert 0.5 <= row.masses[0] < 1 or not expected
     if length > kernel.MOST_SORTED:
         places = _distinct(listed, EXCLUDED, size).places
         assert places is not None
@@ -105,8 +104,8 @@ def test_ids_that_no_vocabulary_has(kernels: torch.device) -> None:
     assert kernel.distinct(listed, (1,), 6).ids.tolist() == [[5, *[NO_TOKEN] * 5]]
     long = listed.repeat(1, 200)
     assert kernel.distinct(long, (1,), 6).ids[0, :2].tolist() == [5, NO_TOKEN]
-    assert row_of(long, (), 6).values[0, :6].tolist() == [0, 0.5, 0, 0, 0, 0.5]
-    assert row_of(long.view(6, 200).t(), (), 6).values[0, :6].tolist() == [0, 0.5, 0, 0, 0, 0.5]
+    assert row_of(long, (), 6).values[0, :6].tolist() == [0, 0.25, 0, 0, 0, 0.25]
+    assert row_of(long.view(6, 200).t(), (), 6).values[0, :6].tolist() == [0, 0.25, 0, 0, 0, 0.25]
 
 
 def test_lists_of_any_stride(kernels: torch.device) -> None:

@@ -17,6 +17,7 @@ in simulations with three seeds its 95 % intervals hold the truth in 82 to 99 % 
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -44,6 +45,11 @@ class Trained:
         checks.must(self.scores.ndim == 1 and len(self.scores) > 0, "scores", "one a seed", self.scores.shape)
         same = self.resampled.ndim == 2 and len(self.resampled) == len(self.scores)
         checks.must(same, "resampled", f"{len(self.scores)} rows", f"of shape {self.resampled.shape}")
+
+    @classmethod
+    def first_of(cls, several: Sequence[Trained]) -> Trained:
+        """Several ways to train as one, each by its first seed: how they differ counts as spread over seeds."""
+        return cls(np.stack([one.scores[0] for one in several]), np.stack([one.resampled[0] for one in several]))
 
 
 @dataclass(frozen=True)

@@ -149,6 +149,7 @@ PAIRS = (
     ("Tok, GloVe r^freq", "Tok, GloVe"),
     ("Tok-Seq, Hamming, V_refs", HAMMING),
     ("Tok-Seq, CIDEr, V_refs", CIDER),
+    ("Tok-Seq, Hamming, V_batch", "Seq, Hamming, V_batch"),
 )
 """What is compared beside MLE: smoothing that looks at the task with smoothing that does not, a reward with none,
 prefixes of samples with those of the ground truth, weights and samplers with each other, both levels with one."""

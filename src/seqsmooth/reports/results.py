@@ -90,10 +90,21 @@ class Group:
 
     def difference(self, metric: str, ours: str, theirs: str) -> Difference | None:
         """Between two lines, by their labels; None where one is not there."""
+        known = self._resampled(metric)
+        return compare_trainings(known[ours], known[theirs]) if ours in known and theirs in known else None
+
+    def difference_of_rows(self, metric: str, ours: Sequence[str], theirs: Sequence[str] | None) -> Difference | None:
+        """Between the means of several lines, each by its first seed, or from all seeds of MLE; None as above."""
+        known = self._resampled(metric)
+        if not known.keys() >= {*ours, *(theirs or [BASELINE])}:
+            return None
+        others = known[BASELINE] if theirs is None else Trained.first_of([known[label] for label in theirs])
+        return compare_trainings(Trained.first_of([known[label] for label in ours]), others)
+
+    def _resampled(self, metric: str) -> dict[str, Trained]:
         if metric not in self._trained:
             self._trained[metric] = resample(self.lines, metric)
-        known = self._trained[metric]
-        return compare_trainings(known[ours], known[theirs]) if ours in known and theirs in known else None
+        return self._trained[metric]
 
     def differences(self, metric: str) -> dict[str, Difference]:
         """Of each line from MLE, by label."""

@@ -15,6 +15,7 @@ from seqsmooth.reports import differences, shares, times
 from seqsmooth.reports import results_tables as tables
 from seqsmooth.reports.chapters import CHAPTERS, Chapter
 from seqsmooth.reports.charts import COLOURS, forest, room_for
+from seqsmooth.reports.families import TOGETHER
 from seqsmooth.reports.figures import draw_charts
 from seqsmooth.reports.glance import NOTE, TITLE, Glance
 from seqsmooth.reports.reading import how_to_read
@@ -130,6 +131,8 @@ def _chapter(page: Page, group: Group, chapter: Chapter) -> None:
     page.say(f"Training: {times.told(runs)}.", tables.signatures(group))
     pairs = tables.pairs(group)
     page.say(*(["### Other differences", pairs] if pairs else []))
+    together = tables.together(group, chapter)
+    page.say(*(["### Rows taken together", TOGETHER, together] if together else []))
     _behaviour(page, group, chapter, name)
     page.fold(f"{name}-metrics", "Other metrics, and time", tables.others(group, chapter))
     shown = _main(lines)[:SHOWN]

@@ -11,6 +11,7 @@ from seqsmooth.metrics.trainings import LEAST
 from seqsmooth.reports import differences
 from seqsmooth.reports.behaviour import Behaviour
 from seqsmooth.reports.chapters import CHAPTERS, PAIRS, Chapter
+from seqsmooth.reports.families import families
 from seqsmooth.reports.record import Record
 from seqsmooth.reports.results import BASELINE, Group, Line, Results
 from seqsmooth.reports.table import NAMES
@@ -117,6 +118,19 @@ def pairs(group: Group) -> str:
     told = [(ours, theirs, differences.told(held)) for ours, theirs, held in made if held is not None]
     rows = [[ours, theirs, f"{value} {items}", trainings] for ours, theirs, (value, items, trainings) in told]
     head = ["loss", "minus", f"{NAMES[metric]} [95 %: items]", "[items and trainings]"]
+    return table(head, rows) if rows else ""
+
+
+def together(group: Group, chapter: Chapter) -> str:
+    """What rows that have something in common gain, beside the same rows of the paper."""
+    metric = MAIN[group.task]
+    paper = _paper(chapter, metric)
+    rows = []
+    for family in families(group, metric, chapter.rows, paper):
+        value, items, trainings = differences.told(family.ours)
+        printed = "" if family.paper is None else differences.signed(family.paper)
+        rows.append([family.name, family.minus, str(family.rows), printed, f"{value} {items}", trainings])
+    head = ["rows", "minus", "how many", "paper", f"{NAMES[metric]} [95 %: items]", "[items and trainings]"]
     return table(head, rows) if rows else ""
 
 

@@ -39,14 +39,14 @@ def _count_positions(
 @triton.jit
 def _read(
     place, targets, stride_item, stride_step, batch, steps, tokens, inputs, mask, labels, weights, whole,
-    pool, sizes, places, pool_stride, drawn, vocab_size, law_0, law_1, background, index, alpha,
+    pool, sizes, places, pool_stride, drawn, vocab_size, law_0, law_1, background, mass, index, alpha,
     IGNORED_0: tl.constexpr, IGNORED_1: tl.constexpr, FILLER: tl.constexpr, BOS: tl.constexpr,
     FROZEN_0: tl.constexpr, FROZEN_1: tl.constexpr, FROZEN_2: tl.constexpr, FROZEN_3: tl.constexpr,
     UNDRAWN_0: tl.constexpr, UNDRAWN_1: tl.constexpr, UNDRAWN_2: tl.constexpr, UNDRAWN_3: tl.constexpr,
     RATE: tl.constexpr, SIZED: tl.constexpr, LISTED: tl.constexpr, PLACED: tl.constexpr, GROUPED: tl.constexpr,
     SEARCH: tl.constexpr, SMOOTHED: tl.constexpr,
 ):  # fmt: skip
-    """Some positions: the truth, and (`SMOOTHED`) the closed form of `Hamming`."""
+    """Some positions: the truth, and (`SMOOTHED`) the closed form of `Hamming` with a pool whose row sums to `mass`."""
     real = place < batch * steps
     item = place // steps
     step = place - item * steps
@@ -75,7 +75,7 @@ def _read(
         width = range_of(tl.maximum(others, 1).to(tl.float64), law_0, law_1, RATE)
         spread = alpha * ((others + inside).to(tl.float64) / width)
         spread = tl.where(position & ~frozen & (others > 0), spread, 0.0)
-        tl.store(background + place, spread.to(tl.float32), mask=real)
+        tl.store(background + place, (spread / mass).to(tl.float32), mask=real)
         tl.store(index + place, tl.where(position, group, -1), mask=real)
         tl.store(weights + place, (1 - spread).to(tl.float32), mask=real)
     else:
@@ -104,7 +104,7 @@ def target_kernel(
     _read(
         part * BLOCK + tl.arange(0, BLOCK),
         targets, stride_item, stride_step, batch, steps, tokens, inputs, mask, labels, weights, whole,
-        pool, sizes, places, pool_stride, drawn, vocab_size, law_0, law_1, background, index, alpha,
+        pool, sizes, places, pool_stride, drawn, vocab_size, law_0, law_1, background, 1.0, index, alpha,
         IGNORED_0, IGNORED_1, FILLER, BOS, FROZEN_0, FROZEN_1, FROZEN_2, FROZEN_3,
         UNDRAWN_0, UNDRAWN_1, UNDRAWN_2, UNDRAWN_3, RATE, SIZED, LISTED, PLACED, GROUPED, SEARCH, SMOOTHED,
     )  # fmt: skip
@@ -126,7 +126,8 @@ def batch_kernel(
     """The closed form over the batch's own tokens: a part of their row over the vocabulary, and blocks of positions.
 
     Every program finds out by itself how many tokens are distinct, for that takes less time than a second launch. The
-    last one counts the positions.
+    last one counts the positions. The row holds a power of 2, which half precision has exactly, and the positions weigh
+    it by what then lacks: every row of logits reads all of it.
     """
     part = tl.program_id(0)
     parts = tl.num_programs(0) - 1
@@ -144,14 +145,17 @@ def batch_kernel(
     mine = part * PART + tl.arange(0, PART)
     up = tl.load(flags + mine)
     size, _ = counted(words, 0, BLOCKS, WORDS)
-    tl.store(values + mine, tl.where(up > 0, 1.0 / tl.maximum(size, 1).to(tl.float32), 0.0), mask=mine < width)
+    some = tl.maximum(size, 1).to(tl.float32)
+    exponent = some.to(tl.int32, bitcast=True) >> 23
+    level = ((253 - exponent) << 23).to(tl.float32, bitcast=True)  # the greatest power of 2 less than 1 / some
+    tl.store(values + mine, tl.where(up > 0, level, 0.0).to(values.dtype.element_ty), mask=mine < width)
     if part == 0:
-        tl.store(masses, tl.minimum(size, 1).to(tl.float32))
+        tl.store(masses, size.to(tl.float32) * level)
     for start in range(part * BLOCK, batch * steps, parts * BLOCK):
         _read(
             start + tl.arange(0, BLOCK),
             targets, stride_item, stride_step, batch, steps, tokens, inputs, mask, labels, weights, whole,
-            None, None, None, 0, size.to(tl.int64), vocab_size, law_0, law_1, background, index, alpha,
+            None, None, None, 0, size.to(tl.int64), vocab_size, law_0, law_1, background, some * level, index, alpha,
             IGNORED_0, IGNORED_1, FILLER, BOS, FROZEN_0, FROZEN_1, FROZEN_2, FROZEN_3,
             UNDRAWN_0, UNDRAWN_1, UNDRAWN_2, UNDRAWN_3, RATE, False, False, False, False, 0, True,
         )  # fmt: skip

@@ -58,8 +58,8 @@ def batch_expectation(
     batch, steps = source.targets.shape
     out, vocab_size, device = _allocate(source, 1, math.inf), sites.vocab_size, source.targets.device
     index, background = torch.empty_like(out.labels), torch.empty_like(out.labels, dtype=torch.float32)
-    values = torch.empty(1, padded(vocab_size), dtype=torch.float32, device=device)
-    masses = torch.empty_like(values[:, 0])
+    values = torch.empty(1, padded(vocab_size), dtype=torch.float16, device=device)
+    masses = torch.empty_like(values[:, 0], dtype=torch.float32)
     flags = Flags.over(vocab_size, batch * steps, device)
     (given, constants), (first, second, _), more = out.arguments(source), sites.law(), sites.constants()
     row = (*flags.memory, values, masses, values.shape[1], vocab_size, first, second)

@@ -1,0 +1,86 @@
+"""Rows taken together, against means worked out by hand."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from seqsmooth.metrics.trainings import Difference, Trained, compare_trainings
+from seqsmooth.reports.families import Parts, families
+from seqsmooth.reports.results import BASELINE, Group
+
+SCORES = {
+    BASELINE: [10.0, 12.0, 11.0],
+    "Seq, Hamming, V": [13.0],
+    "Seq, Hamming, V_batch": [14.0],
+    "Seq, Hamming, V_refs": [18.0, 90.0],  # its second seed is left out
+    "Seq, lazy, Hamming, V": [11.0],
+    "Seq, lazy, Hamming, V_batch": [12.5],
+    "Seq, lazy, Hamming, V_refs": [14.0],
+    "Tok, GloVe": [70.0],
+    "Seq, constant, V_refs": [80.0],
+}
+LISTED = [label for label in SCORES if label != "Seq, constant, V_refs"]
+PAPER = {label: 2.0 * SCORES[label][0] for label in LISTED}
+
+
+class Scored(Group):
+    """A table of scores that are known, without records."""
+
+    def __init__(self, scores: dict[str, list[float]]) -> None:
+        draws = np.random.default_rng(0).normal(size=50)
+        known = {
+            label: Trained(np.array(values), np.array(values)[:, None] + draws) for label, values in scores.items()
+        }
+        self.__dict__.update(table="", split="test", lines=(), known=known, _trained={"cider": known})
+
+    def line(self, label: str) -> object:  # type: ignore[override]
+        """Only whether it is there is asked."""
+        return self.__dict__["known"].get(label)
+
+
+def test_families_are_means_of_first_seeds() -> None:
+    group = Scored(SCORES)
+    made = {(one.name, one.minus): one for one in families(group, "cider", LISTED, PAPER)}
+    assert made.keys() == {("Seq", BASELINE), ("Seq, lazy", BASELINE), ("Hamming", BASELINE), ("Seq", "Seq, lazy")}
+    assert made["Seq", BASELINE].ours.value == pytest.approx(15 - 11)
+    assert made["Seq, lazy", BASELINE].ours.value == pytest.approx(12.5 - 11)
+    assert made["Hamming", BASELINE].rows == 6
+    assert made["Seq", "Seq, lazy"].ours.value == pytest.approx((13 - 11 + 14 - 12.5 + 18 - 14) / 3)
+    assert made["Seq", "Seq, lazy"].paper == pytest.approx(2 * 2.5)
+    assert made["Seq", BASELINE].paper == pytest.approx(30 - 20)
+
+
+def test_the_interval_is_that_of_so_many_trainings() -> None:
+    group = Scored(SCORES)
+    (seq,) = (one for one in families(group, "cider", LISTED, {}) if (one.name, one.minus) == ("Seq", BASELINE))
+    draws = group.__dict__["known"][BASELINE].resampled
+    rows = np.array([13.0, 14.0, 18.0])
+    single = Trained(rows, rows[:, None] + (draws[0] - SCORES[BASELINE][0]))
+    expected: Difference = compare_trainings(single, group.__dict__["known"][BASELINE])
+    assert seq.paper is None
+    assert expected.trainings is not None
+    assert seq.ours.value == pytest.approx(expected.value)
+    assert seq.ours.items == pytest.approx(expected.items)
+    assert seq.ours.trainings == pytest.approx(expected.trainings)
+
+
+def test_only_matched_rows_are_subtracted() -> None:
+    """Of a part that is missing somewhere, the rows that would stand against it are left out."""
+    rest = {label: values for label, values in SCORES.items() if label != "Seq, lazy, Hamming, V_refs"}
+    rest |= {f"{kind}, CIDEr, {pool}": [20.0] for kind in ("Seq", "Seq, lazy") for pool in ("V", "V_batch")}
+    rest |= {"Tok-Seq, Hamming, V": [20.0], "Tok-Seq, Hamming, V_batch": [20.0], "Tok-Seq, CIDEr, V_refs": [60.0]}
+    made = {(one.name, one.minus): one for one in families(Scored(rest), "cider", rest, {})}
+    assert made["Tok-Seq", BASELINE].rows == 3
+    assert ("Tok-Seq", "Seq") not in made
+    assert made["Seq", "Seq, lazy"].rows == 4
+
+
+def test_a_table_in_which_nothing_can_be_subtracted_has_no_families() -> None:
+    few = {label: values for label, values in SCORES.items() if "lazy" not in label}
+    assert families(Scored(few), "cider", few, {}) == []
+
+
+@pytest.mark.parametrize("label", ["MLE", "Tok, GloVe", "Tok, GloVe r^freq", "Label smoothing", "Seq, V", "a, b, c"])
+def test_rows_without_a_pool_have_no_parts(label: str) -> None:
+    assert Parts.of(label) is None
