@@ -23,6 +23,7 @@ class Chapter:
         note: what a reader must know to compare.
         short: its name above a column.
         whole: whether rows of the paper that have no record are listed as not run.
+        glance: whether it is a column of "At a glance"; no where a set comes again, with values not chosen on it.
     """
 
     table: str
@@ -32,6 +33,7 @@ class Chapter:
     note: str = ""
     short: str = ""
     whole: bool = True
+    glance: bool = True
 
     @property
     def rows(self) -> dict[str, PaperRow]:
@@ -75,6 +77,7 @@ CHAPTERS = (
         "authors' configs, not chosen on our validation data; and so are samples, one a caption, whose rewards are "
         "weighted over the batch.",
         "COCO, authors' values",
+        glance=False,
     ),
     Chapter(
         "captioning with attention, restval",

@@ -92,7 +92,9 @@ def scores(shares: Shares) -> list[Series]:
 
 
 def _labels(shares: Shares) -> list[str]:
-    return list(dict.fromkeys(line.label for group in shares.values() for line in group.lines))
+    """Of the losses, MLE first."""
+    found = dict.fromkeys(line.label for group in shares.values() for line in group.lines)
+    return sorted(found, key=lambda label: label != BASELINE)
 
 
 def _metric(shares: Shares) -> str:
