@@ -94,6 +94,16 @@ def test_the_chart_has_a_panel_for_each_set(results: Results) -> None:
     assert "news" not in svg
 
 
+def test_a_set_again_with_other_values_has_no_column(results: Results) -> None:
+    again = next(chapter for chapter in CHAPTERS if not chapter.glance)
+    values = several("MLE", 0.0, 3, table=again.table) + several("Seq, Edit, V_refs", 9.0, 3, table=again.table)
+    more = text(make_page(Results((*results.records, *values))))
+    assert f"## {again.title}" in more
+    glance = "## At a glance", "## How to read the tables"
+    parts = [page.split(glance[0])[1].split(glance[1])[0] for page in (more, text(make_page(results)))]
+    assert parts[0] == parts[1]
+
+
 def test_one_set_is_its_own_chapter(results: Results) -> None:
     alone = Results(tuple(one for one in results.records if one.facts["table"] == COCO))
     page = make_page(alone)

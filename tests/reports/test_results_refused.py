@@ -84,7 +84,7 @@ def test_shares_of_two_corpora_and_of_two_splits_have_tables_of_their_own() -> N
     found = Results(tuple(kept)).fractions
     assert [shares[0.5].lines[0].values("cider") for shares in found] == [[10.0], [20.0], [30.0]]
     page = make_page(Results(tuple(kept)))
-    assert {"fractions.svg", "fractions-1.svg", "fractions-2.svg"} <= page.charts.keys()
+    assert {"shares-scores.svg", "shares-2-scores.svg", "shares-3-scores.svg"} <= page.charts.keys()
 
 
 def test_charts_of_titles_without_latin_letters_are_different_files() -> None:

@@ -121,6 +121,18 @@ def test_every_row_is_there_with_our_recipe_and_with_the_authors_values() -> Non
     assert planned == own
 
 
+def test_fifteen_epochs_differ_from_nine_in_nothing_else() -> None:
+    folder = ROOT / "coco" / "stage_one"
+    rows = [path for path in (folder / "fifteen").glob("*.yaml") if path in FILES]
+    for path in rows:
+        long, short = read_config(path), read_config(folder / path.name)
+        assert set(differences(plain(short), plain(long))) == {"name", "table", "trainer.max_epochs"}, path.stem
+        assert (short.trainer.max_epochs, long.trainer.max_epochs) == (9, 15)
+        assert long.trainer.max_epochs % long.validation.every == 0, "the last weights are looked at"
+    planned = plan_sweep(folder / "fifteen" / "main.sweep.yaml", Path("runs"))
+    assert {each.config for each in planned} == set(rows)
+
+
 def test_a_value_that_was_chosen_is_in_one_place() -> None:
     named = "\n".join(path.read_text(encoding="utf-8") for path in FILES)
     assert all(str(path.relative_to(ROOT)) in named for path in SECTIONS)

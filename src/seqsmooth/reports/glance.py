@@ -35,7 +35,8 @@ class Glance:
     @classmethod
     def of(cls, chapters: Sequence[tuple[Chapter, Group]]) -> Glance:
         """Those of the chapters that compare with MLE on a test set."""
-        return cls(tuple((chapter, group) for chapter, group in chapters if group.split == "test" and _base(group)))
+        seen = [(chapter, group) for chapter, group in chapters if chapter.glance and group.split == "test"]
+        return cls(tuple((chapter, group) for chapter, group in seen if _base(group)))
 
     @cached_property
     def labels(self) -> list[str]:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from statistics import mean
@@ -11,10 +11,10 @@ from urllib.parse import quote
 
 from seqsmooth.ops import checks
 from seqsmooth.ops.files import text_written_whole
-from seqsmooth.reports import differences, times
+from seqsmooth.reports import differences, shares, times
 from seqsmooth.reports import results_tables as tables
 from seqsmooth.reports.chapters import CHAPTERS, Chapter
-from seqsmooth.reports.charts import COLOURS, Chart, Series, forest, room_for
+from seqsmooth.reports.charts import COLOURS, forest, room_for
 from seqsmooth.reports.families import TOGETHER
 from seqsmooth.reports.figures import draw_charts
 from seqsmooth.reports.glance import NOTE, TITLE, Glance
@@ -165,37 +165,20 @@ def _main(lines: Sequence[Line]) -> list[Line]:
 
 
 def _more(page: Page, results: Results) -> None:
-    for number, shares in enumerate(results.fractions):
-        page.say(*([] if number else ["## Less training data"]), tables.fractions(shares))
-        name = f"fractions-{number}" if number else "fractions"
-        page.say(page.draw(name, "Score by the share of the training data", _curves(shares)))
-    if results.fractions:
-        page.say("In brackets: the difference from MLE at the same share, with the wider of its 95 % intervals.")
+    for number, part in enumerate(results.fractions):
+        page.say(*([] if number else ["## Learning curves: less training data", shares.NOTE]))
+        less = [one for share, group in part.items() if share < 1 for line in group.lines for one in line.records]
+        page.say(f"Trained on {shares.lengths(part)} On less than all: {times.told(less)}.")
+        page.say(shares.gain_table(part), shares.score_table(part))
+        name = f"shares-{number + 1}" if number else "shares"
+        drawn = [page.draw(f"{name}-{what}", *chart) for what, chart in shares.draw_curves(part).items()]
+        page.say("\n".join(drawn))
     if results.variants:
         page.say("## Beams and ensembles", tables.variants(results))
     if results.choices:
         page.say("## Grids", "What validation data chose; below, all that was tried.", tables.chosen(results.choices))
         points = (part for name, held in results.choices.items() for part in (f"`{name}`:", tables.choice(held)))
         page.fold("grids-points", "All values that were tried; bold: chosen", *points)
-
-
-def _curves(shares: Mapping[float, Group]) -> str:
-    labels = list(dict.fromkeys(line.label for group in shares.values() for line in group.lines))
-    lines = []
-    for number, label in enumerate(labels):
-        found = [(share, group.line(label), tables.MAIN[group.task]) for share, group in shares.items()]
-        points = [(100 * share, line.values(metric)) for share, line, metric in found if line is not None]
-        lines.append(
-            Series(
-                label,
-                [(share, mean(values)) for share, values in points],
-                [min(values) for _, values in points],
-                [max(values) for _, values in points],
-                number,
-            )
-        )
-    metric = NAMES[tables.MAIN[next(iter(shares.values())).task]]
-    return Chart("fractions", metric, "training images, %", metric, lines).svg(alone=True)
 
 
 def _totals(results: Results) -> str:

@@ -27,7 +27,8 @@ SECOND = {"captions": "bleu-4", "translation": "sacrebleu-13a"}
 def ordered(group: Group, chapter: Chapter) -> list[tuple[str, Line | None]]:
     """The paper's rows in the paper's order, then ours that it lacks; None for one that was not run."""
     labels = [*chapter.rows, *(line.label for line in group.lines if line.label not in chapter.rows)]
-    return [(label, group.line(label)) for label in labels]
+    rows = [(label, group.line(label)) for label in labels]
+    return [(label, line) for label, line in rows if chapter.whole or line is not None]
 
 
 def scores(group: Group, chapter: Chapter) -> str:
@@ -58,16 +59,12 @@ def _columns(group: Group, metric: str, paper: Mapping[str, float]) -> list[Colu
         gained = "" if label == BASELINE else f" ({differences.signed(paper[label] - paper[BASELINE])})"
         return f"{_number(paper[label])}{gained}"
 
-    def reached(label: str, line: Line | None) -> str:
-        values = [] if line is None else line.values(metric)
-        return f"{spread(values)} ({len(values)})" if values else NOT_RUN if line is None else NOT_SCORED
-
     def gained(label: str, line: Line | None) -> str:
         return " ".join(differences.told(made.get(label))[:2]).strip()
 
     known: list[Column] = [
         (f"paper (-{NO_BREAK}{BASELINE})", printed),
-        ("ours (seeds)", reached),
+        ("ours (seeds)", lambda label, line: reached(line, metric)),
         (f"ours -{NO_BREAK}{BASELINE} [95{NO_BREAK}%: items]", gained),
         ("[items and trainings]", lambda label, line: differences.told(made.get(label))[2]),
     ]
@@ -174,22 +171,6 @@ def commands(group: Group, chapter: Chapter) -> str:
     return "\n".join(told)
 
 
-def fractions(shares: Mapping[float, Group]) -> str:
-    """Scores by the share of the training data, and what each loss gains over MLE there."""
-    labels = list(dict.fromkeys(line.label for group in shares.values() for line in group.lines))
-    rows = []
-    for label in labels:
-        cells = [label]
-        for group in shares.values():
-            metric, line = MAIN[group.task], group.line(label)
-            made = group.differences(metric).get(label)
-            value, items, trainings = differences.told(made)
-            gain = f" ({value} {trainings or items})" if value else ""
-            cells.append(NOT_RUN if line is None else f"{spread(line.values(metric))}{gain}")
-        rows.append(cells)
-    return table(["loss", *(f"{share:.0%}" for share in shares)], rows)
-
-
 def variants(results: Results) -> str:
     """Other beams and ensembles, and beside them the same single models decoded as their configs say."""
 
@@ -207,8 +188,24 @@ def variants(results: Results) -> str:
         table_name, row, split, members = of(one)
         told = f"{len(members)} models" if len(members) > 1 else f"seed {members[0]}"
         numbers = (_number(one.scores[name].value) if name in one.scores else "" for name in metrics)
-        rows.append([row, known_as.get(table_name, table_name), split, told, _way(one), *numbers])
-    return table(["loss", "set", "split", "of", "beam", *(NAMES[name] for name in metrics)], rows)
+        theirs = next((other for other in found if _baseline_of(one, other)), None)
+        rows.append([row, known_as.get(table_name, table_name), split, told, _way(one), *numbers, _gain(one, theirs)])
+    main = " or ".join(NAMES[name] for name in metrics if name in {MAIN[str(one.facts["task"])] for one in found})
+    head = ["loss", "set", "split", "of", "beam", *(NAMES[name] for name in metrics)]
+    return table([*head, f"{main} -{NO_BREAK}{BASELINE} [95{NO_BREAK}%: items]"], rows)
+
+
+def _baseline_of(one: Record, other: Record) -> bool:
+    """Whether the other is MLE, as many models of the same seeds, decoded in the same way."""
+    ours, theirs = ((held.facts["table"], held.split, held.items, held.members, held.decoding) for held in (one, other))
+    return one.facts["row"] != BASELINE and other.facts["row"] == BASELINE and ours == theirs
+
+
+def _gain(one: Record, baseline: Record | None) -> str:
+    if baseline is None:
+        return ""
+    pair = Group("", one.split, (Line("", (one,)), Line(BASELINE, (baseline,))))
+    return " ".join(differences.told(pair.difference(MAIN[pair.task], "", BASELINE))[:2]).strip()
 
 
 def _way(one: Record) -> str:
@@ -258,6 +255,12 @@ def table(head: Sequence[str], rows: Iterable[Sequence[str]], *, numbers: bool =
         cells = [_escaped(cell).replace(" ", NO_BREAK) if numbers else _escaped(cell) for cell in row]
         lines.append(f"| {' | '.join(cells)} |".replace("\n", "<br>"))
     return "\n".join(lines)
+
+
+def reached(line: Line | None, metric: str) -> str:
+    """The mean over seeds, and how many they are."""
+    values = [] if line is None else line.values(metric)
+    return f"{spread(values)} ({len(values)})" if values else NOT_RUN if line is None else NOT_SCORED
 
 
 def spread(values: Sequence[float], form: str = ".2f") -> str:
