@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from seqsmooth.metrics.trainings import Difference, Trained, compare_trainings
-from seqsmooth.reports.families import Parts, families
+from seqsmooth.reports.families import POOLS, Parts, families
 from seqsmooth.reports.results import BASELINE, Group
 
 SCORES = {
@@ -24,19 +24,24 @@ LISTED = [label for label in SCORES if label != "Seq, constant, V_refs"]
 PAPER = {label: 2.0 * SCORES[label][0] for label in LISTED}
 
 
-class Scored(Group):
-    """A table of scores that are known, without records."""
+class Known(Group):
+    """A table of trainings that are known, without records."""
 
-    def __init__(self, scores: dict[str, list[float]]) -> None:
-        draws = np.random.default_rng(0).normal(size=50)
-        known = {
-            label: Trained(np.array(values), np.array(values)[:, None] + draws) for label, values in scores.items()
-        }
+    def __init__(self, known: dict[str, Trained]) -> None:
         self.__dict__.update(table="", split="test", lines=(), known=known, _trained={"cider": known})
 
     def line(self, label: str) -> object:  # type: ignore[override]
         """Only whether it is there is asked."""
         return self.__dict__["known"].get(label)
+
+
+class Scored(Known):
+    """The same by the scores of each seed; other items change all of them alike."""
+
+    def __init__(self, scores: dict[str, list[float]]) -> None:
+        draws = np.random.default_rng(0).normal(size=50)
+        each = {label: np.array(values) for label, values in scores.items()}
+        super().__init__({label: Trained(values, values[:, None] + draws) for label, values in each.items()})
 
 
 def test_families_are_means_of_first_seeds() -> None:
@@ -79,6 +84,40 @@ def test_only_matched_rows_are_subtracted() -> None:
 def test_a_table_in_which_nothing_can_be_subtracted_has_no_families() -> None:
     few = {label: values for label, values in SCORES.items() if "lazy" not in label}
     assert families(Scored(few), "cider", few, {}) == []
+
+
+def simulated(source: np.random.Generator, effects: dict[str, float], items: int = 50) -> Known:
+    """Five seeds of MLE and one of each row, with about the spread of COCO: 0.5 over seeds, 1 over sets of items."""
+    drawn = source.multinomial(items, np.full(items, 1 / items), size=80) / items  # (M, N)
+    shared = source.normal(0, items**0.5, items)
+
+    def trained(effect: float, seeds: int) -> Trained:
+        levels, rest = source.normal(0, 0.3, (seeds, 1)), source.normal(0, 0.4 * items**0.5, (seeds, items))
+        scores = effect + shared + levels + rest
+        return Trained(scores.mean(1), scores @ drawn.T)
+
+    return Known({BASELINE: trained(0.0, 5)} | {label: trained(effect, 1) for label, effect in effects.items()})
+
+
+def test_intervals_hold_the_mean_of_the_rows_at_least_as_often_as_they_say() -> None:
+    """Rows have effects of their own: their mean is asked for, and that they differ is counted as noise."""
+    source, times = np.random.default_rng(0), 300
+    labels = [f"{kind}, Hamming, {pool}" for kind in ("Seq", "Seq, lazy") for pool in POOLS]
+    held = {("Hamming", BASELINE): 0, ("Seq", "Seq, lazy"): 0}
+    of_items = dict.fromkeys(held, 0)
+    for _ in range(times):
+        effects = dict(zip(labels, source.normal(0.7, 0.3, 6).tolist(), strict=True))
+        seq, lazy = np.array(list(effects.values())).reshape(2, 3).mean(1)
+        truth = {("Hamming", BASELINE): (seq + lazy) / 2, ("Seq", "Seq, lazy"): seq - lazy}
+        for one in families(simulated(source, effects), "cider", labels, {}):
+            if (which := (one.name, one.minus)) in truth:
+                assert one.ours.trainings is not None
+                held[which] += one.ours.trainings[0] <= truth[which] <= one.ours.trainings[1]
+                of_items[which] += one.ours.items[0] <= truth[which] <= one.ours.items[1]
+    # The share of 300 intervals that hold the truth with a probability of .95 has a standard deviation of .013.
+    assert all(share / times >= 0.93 for share in held.values()), held
+    assert all(share / times <= 0.995 for share in held.values()), "so wide that they say nothing"
+    assert all(share / times < 0.93 for share in of_items.values()), "items alone say nothing of other trainings"
 
 
 @pytest.mark.parametrize("label", ["MLE", "Tok, GloVe", "Tok, GloVe r^freq", "Label smoothing", "Seq, V", "a, b, c"])
