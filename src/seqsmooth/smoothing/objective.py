@@ -75,7 +75,12 @@ class Objective(Precise):
         rule = "negative (a padding id of the vocabulary goes into `specials`, as Specials(pad=0))"
         checks.must(ignore_index < 0, "ignore_index", rule, ignore_index)
         self.specials = Specials() if specials is None else specials
-        checks.must(isinstance(self.specials, Specials), "specials", "a Specials", checks.described(specials))
+        checks.must(
+            isinstance(self.specials, Specials),
+            "specials",
+            "a Specials, as Specials(pad=0)",
+            checks.described(specials),
+        )
         if token.true_prefix_only and not sequence.only_truth:
             rule = f"True with {type(token).__name__}, which knows the ground truth's prefix only"
             checks.must(lazy, "lazy", rule, lazy)

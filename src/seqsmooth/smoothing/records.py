@@ -139,6 +139,10 @@ class Candidates:
         rule = "given for `inputs` (or take `shifted(start)` with the token your decoder starts from)"
         checks.must(self.bos is not None, "specials.bos", rule, None)
         assert self.bos is not None
+        if checks.visible(self.sequences):
+            twice = bool((self.sequences[:, 0, :1] == self.bos).any())
+            rule = "without BOS in front, which `inputs` puts there (`targets[:, 1:]` leaves it out)"
+            checks.must(not twice, "targets", rule, f"{self.bos} first")
         if self.read is None:
             return self.shifted(self.bos)
         self.wait()
