@@ -31,7 +31,7 @@ from seqsmooth.training.learner import Learner
 from seqsmooth.training.loggers import check_loggers, close_loggers, open_loggers
 from seqsmooth.training.places import find_corpus
 from seqsmooth.training.progress import StepBar
-from seqsmooth.training.runs import Run, create_run, resume_run, write_manifest
+from seqsmooth.training.runs import Run, create_run, is_begun, resume_run, write_manifest
 from seqsmooth.training.schedules import annealed
 from seqsmooth.training.starting import start_from_run
 
@@ -60,7 +60,7 @@ def train(config: Config, folder: str | Path) -> Run:
     device = _device(config)
     torch.manual_seed(config.seed)
     model = Builder(corpus).model(config)
-    if (folder / "manifest.json").is_file():
+    if is_begun(folder, config):
         run = resume_run(folder, config, corpus)
         if run.finished:
             return run
@@ -75,7 +75,7 @@ def train(config: Config, folder: str | Path) -> Run:
 
 def _begun(folder: Path, config: Config, corpus: Corpus, model: Any, device: str) -> Run:
     """The run to go on with, as it is now, or a new one."""
-    if (folder / "manifest.json").is_file():
+    if is_begun(folder, config):
         run = resume_run(folder, config, corpus)
         began, now = (told.split("|version:")[0] for told in (run.manifest["objective"], _signature(config, corpus)))
         rule = f"that of the run in {folder} (did its word vectors change?), {began},"
@@ -131,7 +131,11 @@ def _check(config: Config, corpus: Corpus) -> None:
     ):
         checks.at_least(key, value, 1)  # now, and not when all is learned
     checks.at_least("decoding.no_repeat", config.decoding.no_repeat, 0)
-    for key, value in (("validation.patience", validation.patience), ("trainer.max_steps", section.max_steps)):
+    for key, value in (
+        ("validation.patience", validation.patience),
+        ("validation.limit", validation.limit),
+        ("trainer.max_steps", section.max_steps),
+    ):
         if value is not None:
             checks.at_least(key, value, 1)
     check_loggers(section.loggers)
@@ -261,7 +265,7 @@ def _strategy(home: torch.device, world: int) -> Strategy:
 def _check_new(folder: Path) -> None:
     """A folder that is not a run's must not be filled with one; what is left of one that died early may."""
     ours = {"config.yaml", "vocabulary.json", "source.vocabulary.json", "checkpoints", "decoded", "scores", LOG}
-    if folder.is_dir():
+    if folder.is_dir() and not (folder / "manifest.json").is_file():
         other = sorted(
             path.name for path in folder.iterdir() if path.name not in ours and not path.name.startswith(".")
         )
