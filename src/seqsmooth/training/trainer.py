@@ -24,11 +24,12 @@ from seqsmooth.ops.files import locked
 from seqsmooth.training.build import Builder
 from seqsmooth.training.bundles import Bundles
 from seqsmooth.training.checkpoints import Checkpoints
-from seqsmooth.training.config import Config, needs_references
+from seqsmooth.training.config import Config
 from seqsmooth.training.fleet import LOG
 from seqsmooth.training.journal import Journal
 from seqsmooth.training.learner import Learner
 from seqsmooth.training.loggers import check_loggers, close_loggers, open_loggers
+from seqsmooth.training.objective_sections import needs_references
 from seqsmooth.training.places import find_corpus
 from seqsmooth.training.progress import StepBar
 from seqsmooth.training.runs import Run, create_run, is_begun, resume_run, write_manifest
