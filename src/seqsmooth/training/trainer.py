@@ -25,6 +25,7 @@ from seqsmooth.training.build import Builder
 from seqsmooth.training.bundles import Bundles
 from seqsmooth.training.checkpoints import Checkpoints
 from seqsmooth.training.config import Config
+from seqsmooth.training.config import Trainer as TrainerSection
 from seqsmooth.training.fleet import LOG
 from seqsmooth.training.journal import Journal
 from seqsmooth.training.learner import Learner
@@ -156,6 +157,7 @@ def _fit(run: Run, config: Config, corpus: Corpus, model: Any, device: str) -> R
     steps = bundles.steps * section.max_epochs
     steps = steps if section.max_steps is None else min(steps, section.max_steps)
     held = _checkpoint(run)
+    done = 0 if held is None else held["steps"]
     began, before = time.monotonic(), float(run.manifest["seconds"])
 
     def manifest(learner: Learner, *, finished: bool = False) -> dict[str, Any]:
@@ -173,23 +175,10 @@ def _fit(run: Run, config: Config, corpus: Corpus, model: Any, device: str) -> R
         lambda learner: write_manifest(run.folder, manifest(learner)),
     )
     _quieten()
-    loggers = open_loggers(section.loggers, run, 0 if held is None else held["steps"])
-    trainer = pl.Trainer(
-        accelerator="gpu" if device == "cuda" else "cpu",
-        strategy=_strategy(home, world),
-        devices=world,
-        max_epochs=section.max_epochs,
-        callbacks=[bar, files],
-        logger=loggers or False,
-        enable_checkpointing=True,
-        enable_model_summary=False,
-        limit_val_batches=0,
-        num_sanity_val_steps=0,
-        use_distributed_sampler=False,
-        default_root_dir=run.folder,
-    )
+    loggers = open_loggers(section.loggers, run, done)
+    trainer = _engine(run.folder, section, home, [bar, files], loggers)
     if rank == 0:
-        journal = Journal(run.folder / "log.csv", config.validation.metrics, 0 if held is None else held["steps"])
+        journal = Journal(run.folder / "log.csv", config.validation.metrics, done)
         learner.note = lambda row: _note(row, journal, bar, trainer)
     if held is not None:
         learner.on_load_checkpoint({"seqsmooth": held})
@@ -209,6 +198,26 @@ def _fit(run: Run, config: Config, corpus: Corpus, model: Any, device: str) -> R
     if rank == 0:
         write_manifest(run.folder, written)
     return Run(run.folder, written)
+
+
+def _engine(
+    folder: Path, section: TrainerSection, home: torch.device, callbacks: list[pl.Callback], loggers: list[Any]
+) -> pl.Trainer:
+    """Lightning, with what it would do on its own and we do ourselves switched off: validation, samplers, a summary."""
+    return pl.Trainer(
+        accelerator="gpu" if home.type == "cuda" else "cpu",
+        strategy=_strategy(home, section.processes),
+        devices=section.processes,
+        max_epochs=section.max_epochs,
+        callbacks=callbacks,
+        logger=loggers or False,
+        enable_checkpointing=True,
+        enable_model_summary=False,
+        limit_val_batches=0,
+        num_sanity_val_steps=0,
+        use_distributed_sampler=False,
+        default_root_dir=folder,
+    )
 
 
 def _batches(corpus: Corpus, config: Config, device: torch.device, rank: int, world: int) -> Any:
