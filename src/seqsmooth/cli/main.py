@@ -65,8 +65,11 @@ def main(arguments: Sequence[str] | None = None) -> int:
     """
     plain, dotted = _dotted(sys.argv[1:] if arguments is None else arguments)
     parser = _parser()
-    given = parser.parse_args(plain)
+    given, unknown = parser.parse_known_args(plain)
     verb: Verb = given.verb
+    if unknown:
+        hint = " (a value of a config is given by its dotted key, as in --trainer.max_epochs 1)" if verb.dotted else ""
+        parser.error(f"unrecognized arguments: {' '.join(unknown)}{hint}")
     if dotted and not verb.dotted:
         parser.error(f"unrecognized arguments: --{dotted[0][0]}")
     given.dotted = dotted
