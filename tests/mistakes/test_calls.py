@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 from collections.abc import Callable
 
 import pytest
@@ -475,3 +476,13 @@ def test_what_these_mistakes_start_from_is_right() -> None:
     own = on_own_prefixes()
     assert bool(own(torch.zeros(B, 3, T, V), own.propose(TARGETS)).total.isfinite())
     assert soft(weights=LOGPROBS.exp()).dense(V).shape == (B, T, V)
+
+
+def test_a_loss_says_where_its_tensor_is() -> None:
+    loss = call()
+    with pytest.raises(
+        AttributeError, match=r"^A `Loss` has no `backward`: it is a record, and `loss\.total` the tens"
+    ):
+        loss.backward()
+    assert not hasattr(loss, "item")
+    assert torch.equal(copy.deepcopy(loss).total, loss.total)
