@@ -206,8 +206,8 @@ class Objective(Precise):
 
     def _propose(
         self,
-        targets: Tensor,
-        references: Tensor | None,
+        targets: Tensor,  # (B, T)
+        references: Tensor | None,  # (B, R, S)
         generator: Generator | None,
         vocab_size: int | None,
     ) -> Candidates:
@@ -241,7 +241,12 @@ class Objective(Precise):
             read=None if more else positions.inputs,
         )
 
-    def _truth(self, targets: Tensor, references: Tensor | None, vocab_size: int | None) -> Truth:
+    def _truth(
+        self,
+        targets: Tensor,  # (B, T)
+        references: Tensor | None,  # (B, R, S)
+        vocab_size: int | None,
+    ) -> Truth:
         pad = self.specials.pad
         ignored = (self.ignore_index,) if pad is None else (self.ignore_index, pad)
         truth = Truth(targets, None, references, self.specials, vocab_size, ignored=ignored)
