@@ -172,6 +172,7 @@ def test_mistakes(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
             "seqsmooth glove",
         ),
         (["train", "small.yaml", "--decoding.beam", "0"], "`decoding.beam` must be 1 or more, but is 0 instead"),
+        (["train", "small.yaml", "--validation.limit", "0"], "`validation.limit` must be 1 or more, but is 0 instead"),
         (["train", "small.yaml", "--validation.beam", "0"], "`validation.beam` must be 1 or more, but is 0 instead"),
         (["decode", "corpus"], "`run` must be the folder of a run"),
     ):
