@@ -2,6 +2,7 @@ from __future__ import annotations
 
 import re
 import shutil
+import tomllib
 from pathlib import Path
 
 import pytest
@@ -9,7 +10,7 @@ import torch
 
 from seqsmooth.bench import peers
 from seqsmooth.cli import doctor, surroundings
-from seqsmooth.cli.main import main
+from seqsmooth.cli.main import VERBS, main
 
 
 @pytest.fixture
@@ -164,3 +165,14 @@ def test_every_extra_is_one_of_the_package() -> None:
     project = (Path(__file__).resolve().parents[2] / "pyproject.toml").read_text(encoding="utf-8")
     for package in surroundings.PACKAGES:
         assert package.extra is None or re.search(rf"^{package.extra} = \[", project, re.MULTILINE), package
+
+
+def test_what_packages_are_for_is_there() -> None:
+    """Verbs that need a package, as in "train, decode: weights", are verbs; the extra that brings it is one."""
+    told = [re.match(r"[a-z]+(, [a-z]+)*(?=:|$)", package.need) for package in surroundings.PACKAGES]
+    verbs = {verb for found in told if found for verb in found[0].split(", ")}
+    assert "train" in verbs
+    assert verbs <= set(VERBS)
+    project = tomllib.loads((Path(__file__).parents[2] / "pyproject.toml").read_text(encoding="utf-8"))["project"]
+    asked = {package.extra for package in surroundings.PACKAGES if package.extra is not None}
+    assert asked <= set(project["optional-dependencies"])

@@ -172,6 +172,7 @@ def test_mistakes(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
             "seqsmooth glove",
         ),
         (["train", "small.yaml", "--decoding.beam", "0"], "`decoding.beam` must be 1 or more, but is 0 instead"),
+        (["train", "small.yaml", "--validation.limit", "0"], "`validation.limit` must be 1 or more, but is 0 instead"),
         (["train", "small.yaml", "--validation.beam", "0"], "`validation.beam` must be 1 or more, but is 0 instead"),
         (["decode", "corpus"], "`run` must be the folder of a run"),
     ):
@@ -180,6 +181,18 @@ def test_mistakes(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
     with pytest.raises(SystemExit) as caught:
         main(["score", "a", "b", "--trainer.max_epochs", "1"])
     assert caught.value.code == 2
+
+
+def test_a_key_without_its_section_is_told_how_keys_are_written(capsys: pytest.CaptureFixture[str]) -> None:
+    with pytest.raises(SystemExit) as caught:
+        main(["train", "small.yaml", "--max_epochs", "1"])
+    assert caught.value.code == 2
+    assert (
+        "unrecognized arguments: --max_epochs 1 (a value of a config is given by its dotted" in capsys.readouterr().err
+    )
+    with pytest.raises(SystemExit):
+        main(["score", "a", "b", "--max_epochs", "1"])
+    assert capsys.readouterr().err.endswith("unrecognized arguments: --max_epochs 1\n")
 
 
 @pytest.mark.parametrize("words", [["train", "small.yaml"], ["decode", "run"]])

@@ -56,6 +56,10 @@ class Model(nn.Module):
         return CausalLMOutput(logits, self.extra)
 
 
+class ModelForMaskedLM(Model):
+    """Of its logits, each is for the label of its own position."""
+
+
 class Stock:
     """What the mixin expects below it."""
 
@@ -106,6 +110,34 @@ def test_a_causal_model_predicts_the_next_label(processes: int) -> None:
         ours, theirs = (torch.autograd.grad(value, weight, retain_graph=True)[0] for value in (loss, wanted))
         torch.testing.assert_close(ours, theirs)
     assert sorted(batch) == ["input_ids", "labels"]  # as they were
+
+
+def test_masked_words_are_predicted_where_they_are() -> None:
+    model = ModelForMaskedLM(encodes=False)
+    trainer = Trainer(model, objective=ss.label_smoothing(0.2))
+    loss = trainer.compute_loss(model, {"input_ids": INPUTS, "labels": LABELS}, num_items_in_batch=5)
+    torch.testing.assert_close(loss, smoothed(model(INPUTS).logits, LABELS, 0.2, 5))
+    with pytest.raises(
+        ValueError, match=r"`objective\.lazy` must be True for a model of masked words, which reads no "
+    ):
+        Trainer(model, objective=ss.seq(rate=0.3, samples=2, lazy=False, vocab_size=V))
+
+
+def test_the_mixin_comes_before_the_trainer() -> None:
+    with pytest.raises(
+        ValueError, match=r"must be before the Trainer, as in class Wrong\(Smoothed, Trainer\), but is b"
+    ):
+
+        class Wrong(Stock, Smoothed):
+            pass
+
+    class Other:
+        """A mixin of somebody else, which may come first."""
+
+    class Right(Other, Smoothed, Stock):
+        pass
+
+    assert Right(Model(encodes=False), objective=ss.mle()).single
 
 
 def test_an_encoder_decoder_is_given_what_to_read() -> None:
@@ -197,7 +229,7 @@ def test_references_reach_the_pool() -> None:
             {"kind": "DistributedType.FSDP"},
             r"`distributed_type` must be one that leaves the output matrix whole, as DD",
         ),
-        ({"compute_loss_func": len}, r"`compute_loss_func` must be left out, as the objective is the loss, but is"),
+        ({"compute_loss_func": len}, r"`compute_loss_func` must be left out, as the objective is the loss, but is a b"),
     ],
 )
 def test_what_would_be_ignored_is_refused(options: dict[str, Any], sentence: str) -> None:

@@ -32,6 +32,11 @@ class Seq2SeqLMOutput:
 
 
 @dataclass
+class MaskedLMOutput:
+    logits: Any
+
+
+@dataclass
 class Unheard:
     logits: Any
 
@@ -49,6 +54,10 @@ class Tiny(nn.Module):
 
     def forward(self, **inputs: Tensor) -> Seq2SeqLMOutput:
         return Seq2SeqLMOutput(torch.zeros(1, 3, V))
+
+
+class TinyForMaskedLM(Tiny):
+    """Its logits are for the words that were masked, at their own positions."""
 
 
 def batch(rows: int, steps: int, seed: int) -> tuple[Tensor, Tensor]:
@@ -115,6 +124,15 @@ def test_an_explicit_shift_is_obeyed() -> None:
     torch.testing.assert_close(loss, expected(logits, labels, shift=True, smoothing=0.0, items=None))
 
 
+@pytest.mark.parametrize("model", [None, TinyForMaskedLM(encodes=False), nn.Sequential(TinyForMaskedLM(encodes=False))])
+def test_masked_words_are_predicted_where_they_are(model: nn.Module | None) -> None:
+    logits, labels = batch(2, 4, 7)
+    if isinstance(model, nn.Sequential):  # as adapters wrap a model, and hand its methods on
+        model.get_output_embeddings = model[0].get_output_embeddings
+    loss = huggingface(ss.label_smoothing(0.1), model)(MaskedLMOutput(logits), labels)
+    torch.testing.assert_close(loss, expected(logits, labels, shift=False, smoothing=0.1, items=None))
+
+
 LOGITS, LABELS = torch.zeros(1, 3, V), torch.ones(1, 3, dtype=torch.long)
 TRAPS = [
     (CausalLMOutput(LOGITS), None, r"`labels` must be in the batch \(is the column named so, .* is None instead\."),
@@ -159,6 +177,8 @@ def test_objectives_that_cannot_work_are_refused_at_once() -> None:
         huggingface(ss.mle(vocab_size=V), Tiny(encodes=False, size=12))
     with pytest.raises(ValueError, match=r"get_output_embeddings\(\)` must be a layer with a weight .* None instead"):
         huggingface(ss.mle(), nn.Linear(2, 2))
+    with pytest.raises(ValueError, match=r"`model` must be the model itself, an nn\.Module, but is a str instead\."):
+        huggingface(ss.mle(), "gpt2")  # type: ignore[arg-type]
 
 
 def test_a_decoder_without_inputs_is_noticed_before_it_reads_the_source() -> None:
@@ -172,3 +192,16 @@ def test_a_decoder_without_inputs_is_noticed_before_it_reads_the_source() -> Non
 def test_references_that_were_dropped_are_missed() -> None:
     with pytest.raises(ValueError, match=r"`references` must be in every item, as 'captions' \(set remove_unused_col"):
         WithReferences(lambda features: {}, "captions")([{"labels": LABELS}])
+
+
+@pytest.mark.parametrize("references", [[5, 6], "a dog", ["a dog"]], ids=["one sequence", "a string", "strings"])
+def test_references_are_sequences_of_ids(references: Any) -> None:
+    with pytest.raises(
+        ValueError, match=r"`references` must be a list of sequences of ids, not of words, in every item"
+    ):
+        WithReferences(lambda features: {})([{"references": references}])
+
+
+def test_references_go_around_a_collator() -> None:
+    with pytest.raises(ValueError, match=r"`collator` must be callable, but is a str instead\."):
+        WithReferences("references")  # type: ignore[arg-type]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 from collections.abc import Callable
 
 import pytest
@@ -78,9 +79,9 @@ OBJECTIVE: Cases = {
     "entropy None": (lambda: ss.Objective(entropy=None), r"`entropy` must be a number, but is None"),
     "specials a dictionary": (
         lambda: ss.Objective(specials={"pad": 0}),
-        r"`specials` must be a Specials, but is a dict",
+        r"`specials` must be a Specials, as Specials\(pad=0\), but is a dict",
     ),
-    "specials an id": (lambda: ss.Objective(specials=0), r"`specials` must be a Specials, but is an int"),
+    "specials an id": (lambda: ss.Objective(specials=0), r"`specials` must be a Specials, as .*, but is an int"),
     "vocab_size 0": (lambda: ss.Objective(vocab_size=0), r"`vocab_size` must be 1 or more, but is 0"),
     "vocab_size 1.5": (lambda: ss.Objective(vocab_size=1.5), r"`vocab_size` must be a whole number, but is 1\.5"),
     "vocab_size of others": (
@@ -215,6 +216,10 @@ CALL: Cases = {
     "ignored positions before real ones when not lazy": (
         lambda: on_own_prefixes().propose(TARGETS.flip(1).contiguous().index_fill(1, torch.tensor([0]), -100)),
         r"`targets` must be free of ignored positions before real ones when lazy is False, but is not",
+    ),
+    "inputs of targets with a BOS": (
+        lambda: ss.mle(specials=ss.Specials(bos=1)).propose(TARGETS).inputs,
+        r"`targets` must be without BOS in front, which `inputs` puts there \(`targets\[:, 1:\]` .*\), but is 1 first",
     ),
     "inputs without a BOS": (
         lambda: ss.mle().propose(TARGETS).inputs,
@@ -384,7 +389,10 @@ PRESETS: Cases = {
         lambda: ss.seq(1.0, reward=zeros, reward_tau=1.0, samples=1),
         r"`samples` must be 2 or more with weights='tilted' \(.*\), but is 1",
     ),
-    "seq reward a number": (lambda: ss.seq(1.0, reward=3, reward_tau=1.0), r"`reward` must be callable, but is an int"),
+    "seq reward a number": (
+        lambda: ss.seq(1.0, reward=3, reward_tau=1.0),
+        r"`reward` must be callable, as Bleu\(\), but is an int",
+    ),
     "seq reward_tau -1": (
         lambda: ss.seq(1.0, reward=zeros, reward_tau=-1),
         r"`reward_tau` must be greater than 0, but is -1",
@@ -468,3 +476,13 @@ def test_what_these_mistakes_start_from_is_right() -> None:
     own = on_own_prefixes()
     assert bool(own(torch.zeros(B, 3, T, V), own.propose(TARGETS)).total.isfinite())
     assert soft(weights=LOGPROBS.exp()).dense(V).shape == (B, T, V)
+
+
+def test_a_loss_says_where_its_tensor_is() -> None:
+    loss = call()
+    with pytest.raises(
+        AttributeError, match=r"^A `Loss` has no `backward`: it is a record, and `loss\.total` the tens"
+    ):
+        loss.backward()
+    assert not hasattr(loss, "item")
+    assert torch.equal(copy.deepcopy(loss).total, loss.total)

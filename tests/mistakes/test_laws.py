@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
+import numpy as np
 import pytest
 import torch
 
@@ -93,6 +94,10 @@ HAMMING: Cases = {
     "pool unknown": (lambda: hamming(pool="words"), rf"`pool` must be one of {POOLS}, but is 'words'"),
     "pool None": (lambda: hamming(pool=None), rf"`pool` must be one of {POOLS}, but is None"),
     "pool a list": (lambda: hamming(pool=[1, 2]), rf"`pool` must be one of {POOLS}, but is \[1, 2\]"),
+    "pool an array": (
+        lambda: hamming(pool=np.arange(3)),
+        rf"`pool` must be one of {POOLS}, but is array\(\[0, 1, 2\]\)",
+    ),
     "pool of floats": (
         lambda: hamming(pool=torch.ones(3)),
         r"`pool` must be a tensor of whole numbers, but is torch\.float32",
@@ -212,8 +217,12 @@ EDIT: Cases = {
 }
 
 REWARDED: Cases = {
-    "reward a number": (lambda: rewarded(3), r"`reward` must be callable, but is an int"),
-    "reward None": (lambda: rewarded(None), r"`reward` must be callable, but is None"),
+    "reward a number": (lambda: rewarded(3), r"`reward` must be callable, as Bleu\(\), but is an int"),
+    "reward a class": (
+        lambda: rewarded(ss.rewards.Bleu),
+        r"`reward` must be callable, as Bleu\(\), but is the class Bleu",
+    ),
+    "reward None": (lambda: rewarded(None), r"`reward` must be callable, as Bleu\(\), but is None"),
     "proposal without draws": (
         lambda: rewarded(proposal=ss.GroundTruth()),
         r"`proposal` must be a law with `draw`, such as Hamming\(tau=0\.3\), but is a GroundTruth",

@@ -8,7 +8,8 @@ import yaml
 from hypothesis import given
 from hypothesis import strategies as st
 
-from seqsmooth.training.config import Config, Rewarded, plain
+from seqsmooth.training.config import Config, plain
+from seqsmooth.training.objective_sections import Rewarded
 from seqsmooth.training.reader import differences, load_yaml, merge, parse_config, read_config, text_of
 
 BASE: dict[str, Any] = {

@@ -185,6 +185,20 @@ def test_word_vectors_that_changed_are_refused(tmp_path: Path, monkeypatch: pyte
         train(given, tmp_path / "run")
 
 
+def test_a_run_that_learned_nothing_gives_way_to_another_config(tmp_path: Path) -> None:
+    corpus = captions(tmp_path / "corpus")
+    folder, wrong = tmp_path / "run", {"data": {"folder": str(corpus.folder), "batch_size": 0}}
+    given = values(corpus.folder, trainer={"max_epochs": 1})
+    with pytest.raises(ValueError, match=r"`batch_size` must be 1 or more, but is 0 instead\."):
+        train(parse_config(given | wrong), folder)
+    assert not Run.open(folder).finished
+    run = train(parse_config(given), folder)
+    assert run.finished
+    assert run.config == parse_config(given)
+    train(parse_config(given), tmp_path / "whole")
+    same(folder, tmp_path / "whole")
+
+
 def test_what_a_run_refuses(tmp_path: Path) -> None:
     corpus = captions(tmp_path / "corpus")
     given = values(corpus.folder, trainer={"max_epochs": 1})

@@ -8,6 +8,7 @@ import pytest
 import torch
 
 from seqsmooth.training import config as sections
+from seqsmooth.training.objective_sections import Hamming, Objective
 from seqsmooth.training.reader import parse_config
 from seqsmooth.training.schedules import Schedule, annealed, annealed_value, set_rate
 from seqsmooth.training.step import adam
@@ -69,10 +70,10 @@ def config(**anneal: Any) -> sections.Config:
 def test_annealing() -> None:
     given = config(key="sequence.alpha", delay=1)
     found = [annealed(given, epoch).objective.sequence for epoch in range(7)]
-    assert all(isinstance(law, sections.Hamming) for law in found)
-    alphas = [law.alpha for law in found if isinstance(law, sections.Hamming)]
+    assert all(isinstance(law, Hamming) for law in found)
+    alphas = [law.alpha for law in found if isinstance(law, Hamming)]
     assert alphas == pytest.approx([0, 0, 0.2, 0.4, 0.6, 0.8, 0.8])
-    assert annealed(replace(given, objective=sections.Objective()), 3).objective == sections.Objective()
+    assert annealed(replace(given, objective=Objective()), 3).objective == Objective()
     curve = replace(given.objective.anneal[0], shape="cosine", delay=0)
     assert [annealed_value(curve, epoch) for epoch in (0, 2, 4)] == pytest.approx([0, 0.4, 0.8])
     cliff = replace(curve, shape="step")

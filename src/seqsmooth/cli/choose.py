@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import argparse
-from collections.abc import Sequence
 from pathlib import Path
 
 from seqsmooth.cli.train import TOP, check_packages
@@ -29,7 +28,7 @@ def options(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--seed", help="look at the runs of this seed alone")
 
 
-def start(given: argparse.Namespace, dotted: Sequence[tuple[str, str]]) -> int:
+def start(given: argparse.Namespace) -> int:
     """Read, choose, print."""
     import json
 
@@ -45,7 +44,7 @@ def start(given: argparse.Namespace, dotted: Sequence[tuple[str, str]]) -> int:
         ours = f'"kind": "{KIND}"' in out.read_text(encoding="utf-8", errors="replace")
         checks.must(ours, "out", "a new file, or one of `seqsmooth choose`", f"{out}, which is something else,")
     overrides = [(name, getattr(given, name)) for name in TOP if getattr(given, name, None) is not None]
-    choice = choose(plan_sweep(given.sweep, given.runs, [*overrides, *dotted]))
+    choice = choose(plan_sweep(given.sweep, given.runs, [*overrides, *given.dotted]))
     print(choice.text(), flush=True)
     if out is not None:
         with text_written_whole(out) as file:

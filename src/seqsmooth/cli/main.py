@@ -1,6 +1,6 @@
 """The `seqsmooth` command: finds the verb, reads its options, calls its function.
 
-Nothing heavy is imported here, so that `--help` and mistakes are answered at once.
+The files of the verbs import what is heavy in their functions, so that `--help` and mistakes are answered at once.
 """
 
 from __future__ import annotations
@@ -11,6 +11,21 @@ import sys
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
+from seqsmooth.cli import (
+    bench,
+    choose,
+    conformance,
+    decode,
+    demo,
+    doctor,
+    glove,
+    prepare,
+    record,
+    report,
+    results,
+    score,
+    train,
+)
 from seqsmooth.version import __version__
 
 
@@ -25,6 +40,23 @@ class Verb:
     """Whether values of a config may be given by their dotted keys."""
 
 
+VERBS: dict[str, Verb] = {
+    "demo": Verb("the whole chain on scenes drawn by the package itself", demo.options, demo.start),
+    "prepare": Verb("make a corpus ready for training", prepare.options, prepare.start),
+    "train": Verb("train a model as a config says, or go on with it", train.options, train.start, dotted=True),
+    "choose": Verb("the validation scores of a grid, the best marked", choose.options, choose.start, dotted=True),
+    "decode": Verb("write captions or translations with trained models, and score them", decode.options, decode.start),
+    "score": Verb("score captions or translations against their references", score.options, score.start),
+    "report": Verb("compare trained runs: tables, plots, a page", report.options, report.start),
+    "record": Verb("what runs leave behind for good, a small file each", record.options, record.start),
+    "results": Verb("tables, plots and a page from the records of runs", results.options, results.start),
+    "glove": Verb("train word vectors on a corpus", glove.options, glove.start),
+    "bench": Verb("time every loss beside its peers", bench.options, bench.start),
+    "conformance": Verb("hold a loss against the contract", conformance.options, conformance.start),
+    "doctor": Verb("say what runs here, and check that it is right", doctor.options, doctor.start),
+}
+
+
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run the command line and return its exit status.
 
@@ -33,8 +65,11 @@ def main(arguments: Sequence[str] | None = None) -> int:
     """
     plain, dotted = _dotted(sys.argv[1:] if arguments is None else arguments)
     parser = _parser()
-    given = parser.parse_args(plain)
+    given, unknown = parser.parse_known_args(plain)
     verb: Verb = given.verb
+    if unknown:
+        hint = " (a value of a config is given by its dotted key, as in --trainer.max_epochs 1)" if verb.dotted else ""
+        parser.error(f"unrecognized arguments: {' '.join(unknown)}{hint}")
     if dotted and not verb.dotted:
         parser.error(f"unrecognized arguments: --{dotted[0][0]}")
     given.dotted = dotted
@@ -66,179 +101,6 @@ def _told(error: Exception) -> str | None:
     if type(error).__name__ == "OutOfMemoryError":  # torch's, which is not imported here
         return f"There is not enough memory on the device: {str(error).splitlines()[0]}"
     return None
-
-
-def _demo_options(parser: argparse.ArgumentParser) -> None:
-    from seqsmooth.cli import demo
-
-    demo.options(parser)
-
-
-def _demo(given: argparse.Namespace) -> int:
-    from seqsmooth.cli import demo
-
-    return demo.start(given)
-
-
-def _report_options(parser: argparse.ArgumentParser) -> None:
-    from seqsmooth.cli import report
-
-    report.options(parser)
-
-
-def _report(given: argparse.Namespace) -> int:
-    from seqsmooth.cli import report
-
-    return report.start(given)
-
-
-def _record_options(parser: argparse.ArgumentParser) -> None:
-    from seqsmooth.cli import record
-
-    record.options(parser)
-
-
-def _record(given: argparse.Namespace) -> int:
-    from seqsmooth.cli import record
-
-    return record.start(given)
-
-
-def _results_options(parser: argparse.ArgumentParser) -> None:
-    from seqsmooth.cli import results
-
-    results.options(parser)
-
-
-def _results(given: argparse.Namespace) -> int:
-    from seqsmooth.cli import results
-
-    return results.start(given)
-
-
-def _bench_options(parser: argparse.ArgumentParser) -> None:
-    from seqsmooth.cli import bench
-
-    bench.options(parser)
-
-
-def _bench(given: argparse.Namespace) -> int:
-    from seqsmooth.cli import bench
-
-    return bench.start(given)
-
-
-def _prepare_options(parser: argparse.ArgumentParser) -> None:
-    from seqsmooth.cli import prepare
-
-    prepare.options(parser)
-
-
-def _prepare(given: argparse.Namespace) -> int:
-    from seqsmooth.cli import prepare
-
-    return prepare.run(given)
-
-
-def _score_options(parser: argparse.ArgumentParser) -> None:
-    from seqsmooth.cli import score
-
-    score.options(parser)
-
-
-def _score(given: argparse.Namespace) -> int:
-    from seqsmooth.cli import score
-
-    return score.run(given)
-
-
-def _glove_options(parser: argparse.ArgumentParser) -> None:
-    from seqsmooth.cli import glove
-
-    glove.options(parser)
-
-
-def _glove(given: argparse.Namespace) -> int:
-    from seqsmooth.cli import glove
-
-    return glove.start(given)
-
-
-def _train_options(parser: argparse.ArgumentParser) -> None:
-    from seqsmooth.cli import train
-
-    train.options(parser)
-
-
-def _train(given: argparse.Namespace) -> int:
-    from seqsmooth.cli import train
-
-    return train.start(given, given.dotted)
-
-
-def _choose_options(parser: argparse.ArgumentParser) -> None:
-    from seqsmooth.cli import choose
-
-    choose.options(parser)
-
-
-def _choose(given: argparse.Namespace) -> int:
-    from seqsmooth.cli import choose
-
-    return choose.start(given, given.dotted)
-
-
-def _decode_options(parser: argparse.ArgumentParser) -> None:
-    from seqsmooth.cli import decode
-
-    decode.options(parser)
-
-
-def _decode(given: argparse.Namespace) -> int:
-    from seqsmooth.cli import decode
-
-    return decode.start(given)
-
-
-def _doctor_options(parser: argparse.ArgumentParser) -> None:
-    from seqsmooth.cli import doctor
-
-    doctor.options(parser)
-
-
-def _doctor(given: argparse.Namespace) -> int:
-    from seqsmooth.cli import doctor
-
-    return doctor.start(given)
-
-
-def _conformance_options(parser: argparse.ArgumentParser) -> None:
-    from seqsmooth.cli import conformance
-
-    conformance.options(parser)
-
-
-def _conformance(given: argparse.Namespace) -> int:
-    from seqsmooth.cli import conformance
-
-    return conformance.start(given)
-
-
-VERBS: dict[str, Verb] = {
-    "demo": Verb("the whole chain on scenes drawn by the package itself", _demo_options, _demo),
-    "prepare": Verb("make a corpus ready for training", _prepare_options, _prepare),
-    "train": Verb("train a model as a config says, or go on with it", _train_options, _train, dotted=True),
-    "choose": Verb("the validation scores of a grid, the best marked", _choose_options, _choose, dotted=True),
-    "decode": Verb("write captions or translations with trained models, and score them", _decode_options, _decode),
-    "score": Verb("score captions or translations against their references", _score_options, _score),
-    "report": Verb("compare trained runs: tables, plots, a page", _report_options, _report),
-    "record": Verb("what runs leave behind for good, a small file each", _record_options, _record),
-    "results": Verb("tables, plots and a page from the records of runs", _results_options, _results),
-    "glove": Verb("train word vectors on a corpus", _glove_options, _glove),
-    "bench": Verb("time every loss beside its peers", _bench_options, _bench),
-    "conformance": Verb("hold a loss against the contract", _conformance_options, _conformance),
-    "doctor": Verb("say what runs here, and check that it is right", _doctor_options, _doctor),
-}
 
 
 def _parser() -> argparse.ArgumentParser:

@@ -14,10 +14,10 @@ if TYPE_CHECKING:
     from seqsmooth.data import Corpus
     from seqsmooth.data.features import FeatureSource
 
-__all__ = ["options", "run"]
+__all__ = ["options", "start"]
 
 
-def run(given: argparse.Namespace) -> int:
+def start(given: argparse.Namespace) -> int:
     """Prepare, say what was made and return the exit status."""
     kinds = {"captions": _captions, "pairs": _pairs}
     show = Progress()

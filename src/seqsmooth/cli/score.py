@@ -45,7 +45,7 @@ def options(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--export", type=Path, metavar="FILE", help="write HYPOTHESES as the COCO server takes them")
 
 
-def run(given: argparse.Namespace) -> int:
+def start(given: argparse.Namespace) -> int:
     """Score, print the table and return the exit status: 2 where no metric could be calculated."""
     from seqsmooth.metrics import bootstrap, sentences, suite
     from seqsmooth.metrics.report import Report

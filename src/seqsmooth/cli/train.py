@@ -116,14 +116,14 @@ def check_packages(what: str, *packages: str) -> None:
             raise checks.missing(package, what, "toolkit")
 
 
-def start(given: argparse.Namespace, dotted: Sequence[tuple[str, str]]) -> int:
+def start(given: argparse.Namespace) -> int:
     """Train."""
     from seqsmooth.ops import checks
 
     check_packages("seqsmooth train", "yaml", "pytorch_lightning", "safetensors", "tqdm")
     from seqsmooth.training.reader import read_config, text_of
 
-    overrides = [(name, getattr(given, name)) for name in TOP if getattr(given, name) is not None] + list(dotted)
+    overrides = [(name, getattr(given, name)) for name in TOP if getattr(given, name) is not None] + given.dotted
     one = (given.config is None) != (given.sweep is None)
     checks.must(one, "CONFIG", "given, or else --sweep, and not both", given.config)
     after = Afterwards(_listed("decode", given.decode), _listed("metrics", given.metrics), given.observe)

@@ -27,7 +27,6 @@ from seqsmooth.text import Vocabulary
 from seqsmooth.text.vocabulary import SPECIALS
 
 KIND = "seqsmooth corpus 1"
-TASKS = ("captions", "translation")
 _RULE = "a folder written by `seqsmooth prepare`"
 
 

@@ -5,8 +5,8 @@ from __future__ import annotations
 import hashlib
 import json
 import os
-from collections.abc import Callable, Mapping, Sequence
-from concurrent.futures import ThreadPoolExecutor
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from concurrent.futures import Future, ThreadPoolExecutor
 from pathlib import Path
 
 import torch
@@ -64,26 +64,21 @@ def extract(
     writer = None if shape is None else ArrayWriter.resume(part, dtype, shape)
     try:
         done = 0 if writer is None else writer.rows
-        with ThreadPoolExecutor(1) as reader:
-            batches = [files[first : first + batch_size] for first in range(done, len(files), batch_size)]
-            following = reader.submit(read, batches[0]) if batches else None
-            for number in range(len(batches)):
-                assert following is not None
-                pictures = following.result()
-                following = reader.submit(read, batches[number + 1]) if number + 1 < len(batches) else None
-                with torch.no_grad():
-                    found = encoder(pictures.to(device, non_blocking=True))
-                values = found.float().cpu().numpy()
-                several = len(batches[number])
-                rule = f"features of shape ({several}, F) or ({several}, R, D)"
-                checks.must(values.ndim in (2, 3) and len(values) == several, "encoder", rule, values.shape)
-                if writer is None:
-                    with text_written_whole(settings) as file:
-                        json.dump(wanted | {"shape": values.shape[1:]}, file)
-                    writer = ArrayWriter(part, dtype, values.shape[1:])
-                writer.append(converted(values, writer.dtype))
-                writer.flush()
-                progress(writer.rows, len(files))
+        batches = [files[first : first + batch_size] for first in range(done, len(files), batch_size)]
+        for batch, pictures in zip(batches, _read_ahead(read, batches), strict=True):
+            with torch.no_grad():
+                found = encoder(pictures.to(device, non_blocking=True))
+            values = found.float().cpu().numpy()
+            several = len(batch)
+            rule = f"features of shape ({several}, F) or ({several}, R, D)"
+            checks.must(values.ndim in (2, 3) and len(values) == several, "encoder", rule, values.shape)
+            if writer is None:
+                with text_written_whole(settings) as file:
+                    json.dump(wanted | {"shape": values.shape[1:]}, file)
+                writer = ArrayWriter(part, dtype, values.shape[1:])
+            writer.append(converted(values, writer.dtype))
+            writer.flush()
+            progress(writer.rows, len(files))
         assert writer is not None
         writer.close()
     except OSError as error:
@@ -96,6 +91,21 @@ def extract(
         json.dump({"kind": KIND, "varying": False, "encoder": name, "ids": ids}, file)
     settings.unlink()
     return FeatureStore.open(index)
+
+
+def _read_ahead(
+    read: Callable[[Sequence[Path]], Tensor],  # of n files -> (n, ...)
+    batches: Sequence[Sequence[Path]],
+) -> Iterator[Tensor]:  # (n, ...)
+    """What `read` makes of each batch; the next is read in a thread while the caller works on this one."""
+    coming: Future[Tensor] | None = None
+    with ThreadPoolExecutor(1) as reader:
+        for batch in batches:
+            now, coming = coming, reader.submit(read, batch)
+            if now is not None:
+                yield now.result()
+        if coming is not None:
+            yield coming.result()
 
 
 def _begun(settings: Path, part: Path, wanted: Mapping[str, str]) -> tuple[int, ...] | None:

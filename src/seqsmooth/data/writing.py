@@ -91,7 +91,7 @@ def write_captions(
                         without += 1
                         continue
                     captions = [side.words(text) for text in texts]
-                    some = [words for words in captions if words] if empty == "drop" else captions
+                    some = [caption for caption in captions if caption or empty == "refuse"]
                     emptied += len(captions) - len(some)
                     if captions and not some:
                         continue

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sized
 from dataclasses import dataclass
 from typing import Any
 
@@ -33,6 +33,7 @@ class WithReferences:
     """
 
     def __init__(self, collator: Callable[[list[dict[str, Any]]], Any], column: str = "references") -> None:
+        checks.must(callable(collator), "collator", "callable", checks.described(collator))
         self.collator = collator
         self.column = column
 
@@ -44,6 +45,9 @@ class WithReferences:
         others = [{name: feature[name] for name in feature if name != self.column} for feature in features]
         batch = self.collator(others)
         lists = [feature[self.column] for feature in features]
+        for item in lists:
+            ids = not isinstance(item, str) and all(isinstance(one, Sized) and not isinstance(one, str) for one in item)
+            checks.must(ids, self.column, "a list of sequences of ids, not of words, in every item", repr(item))
         most = max(len(item) for item in lists)
         longest = max((len(one) for item in lists for one in item), default=0)
         padded = torch.full((len(lists), most, longest), IGNORED)

@@ -20,6 +20,7 @@ from seqsmooth.integrations.trainer_loss import (
     checked_labels,
     head_of,
     is_encoder_decoder,
+    is_in_step,
     items,
     shifted,
     unsmoothed,
@@ -51,21 +52,33 @@ class Smoothed:
     model: Any
     compute_loss_func: Any
 
+    def __init_subclass__(cls, **kwargs: Any) -> None:
+        """Refuse a Trainer named before the mixin: it would be asked first, and know nothing of an objective."""
+        super().__init_subclass__(**kwargs)
+        before = [base for base in cls.__mro__[: cls.__mro__.index(Smoothed)] if not issubclass(base, Smoothed)]
+        first = not any(hasattr(base, "prediction_step") for base in before)
+        rule = f"before the Trainer, as in class {cls.__name__}(Smoothed, Trainer)"
+        checks.must(first, "Smoothed", rule, "behind it")
+
     def __init__(self, *args: Any, objective: Objective, **kwargs: Any) -> None:
         check_objective(objective)
         given = kwargs.get("compute_loss_func")
-        checks.must(given is None, "compute_loss_func", "left out, as the objective is the loss", given)
+        rule = "left out, as the objective is the loss"
+        checks.must(given is None, "compute_loss_func", rule, checks.described(given))
         super().__init__(*args, **kwargs)
         self._check_arguments()
         check_vocabulary(objective, self.model)
         _check_matrix(head_of(self.model))
         self.encodes = is_encoder_decoder(self.model)
+        self.shifts = not is_in_step(self.model)
         self.objective = objective
         self.plain = unsmoothed(objective)
         self.single = objective.lazy or objective.sequence.only_truth
+        rule = "True for a model of masked words, which reads no prefix"
+        checks.must(self.single or self.encodes or self.shifts, "objective.lazy", rule, objective.lazy)
         # Set, it makes the Trainer count the items of a step and leave the division by them to us; it is called where
         # outputs are asked for, as at evaluation.
-        self.compute_loss_func = TrainerLoss(objective if self.single else self.plain, shift=not self.encodes)
+        self.compute_loss_func = TrainerLoss(objective if self.single else self.plain, shift=self.shifts)
         self._head_is_known = False
 
     def compute_loss(
@@ -90,7 +103,7 @@ class Smoothed:
         objective = at_home(self.objective if torch.is_grad_enabled() else self.plain, labels)
         read = self._with_decoder_inputs(inputs)
         read = {name: value for name, value in read.items() if name not in ("labels", EXTRA)} | {"use_cache": False}
-        targets = labels if self.encodes else shifted(labels)
+        targets = shifted(labels) if self.shifts else labels
         rows = self._rows(objective, read, targets, inputs.get(EXTRA))
 
         def from_states(hidden: Tensor) -> Tensor:

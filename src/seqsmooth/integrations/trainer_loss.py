@@ -13,6 +13,8 @@ from seqsmooth.ops.soft_target import IGNORED
 from seqsmooth.smoothing import Objective
 
 COLLATOR = "DataCollatorForSeq2Seq(tokenizer, model=model) adds them"
+MASKED = "MaskedLM"
+"""In the names of all models that fill in masked words, as BertForMaskedLM, and of what they return."""
 
 
 def huggingface(objective: Objective, model: nn.Module | None = None, *, shift: bool | None = None) -> TrainerLoss:
@@ -61,9 +63,8 @@ class TrainerLoss:
         self._called = False
         if model is not None:
             check_vocabulary(objective, model)
-            encodes = is_encoder_decoder(model)
-            self.shift = not encodes if shift is None else shift
-            if encodes:
+            self.shift = not is_in_step(model) if shift is None else shift
+            if is_encoder_decoder(model):
                 model.register_forward_pre_hook(_need_decoder_inputs, with_kwargs=True)
 
     def __call__(
@@ -110,6 +111,7 @@ def unsmoothed(objective: Objective) -> Objective:
 
 def head_of(model: nn.Module) -> Any:
     """The layer that makes logits of hidden states."""
+    checks.must(isinstance(model, nn.Module), "model", "the model itself, an nn.Module", checks.described(model))
     get: Any = getattr(model, "get_output_embeddings", None)
     head = None if get is None else get()
     known = isinstance(getattr(head, "weight", None), Tensor)
@@ -120,6 +122,11 @@ def head_of(model: nn.Module) -> Any:
 def is_encoder_decoder(model: nn.Module) -> bool:
     """Whether logits and labels of a model are in step, its decoder reading inputs of its own."""
     return bool(getattr(getattr(model, "config", None), "is_encoder_decoder", False))
+
+
+def is_in_step(model: nn.Module) -> bool:
+    """Whether logits are for the label of their own position: an encoder-decoder's, and those of masked words."""
+    return is_encoder_decoder(model) or any(MASKED in type(part).__name__ for part in model.modules())
 
 
 def shifted(
@@ -193,9 +200,9 @@ def _check_lengths(logits: Tensor, labels: Tensor, outputs: Any) -> None:
 
 
 def _shifts(outputs: Any) -> bool:
-    if hasattr(outputs, "encoder_last_hidden_state"):
-        return False
     name = type(outputs).__name__
+    if hasattr(outputs, "encoder_last_hidden_state") or MASKED in name:
+        return False
     rule = f"given for outputs of this kind, {name} (True for causal models)"
     checks.must("Causal" in name, "shift", rule, None)
     return True

@@ -65,15 +65,15 @@ class _Search(torch.autograd.Function):
     @staticmethod
     def forward(
         ctx: Any,
-        gates: Tensor,
-        mask: Tensor,
-        keys: Tensor,
-        values: Tensor,
-        first: Tensor,
-        score: Tensor,
-        recurrent: Tensor,
-        inward: Tensor,
-    ) -> tuple[Tensor, Tensor]:
+        gates: Tensor,  # (T, B, G)
+        mask: Tensor,  # (B, R) bool
+        keys: Tensor,  # (B, R, A)
+        values: Tensor,  # (B, R, C)
+        first: Tensor,  # (B, H)
+        score: Tensor,  # (A,)
+        recurrent: Tensor,  # (A + G, H)
+        inward: Tensor,  # (G, C)
+    ) -> tuple[Tensor, Tensor]:  # (T, B, H), (T, B, C)
         from seqsmooth.ops.kernels import attention, gru, lstm
 
         (steps, items, _), (_, places, size), units = gates.shape, keys.shape, first.shape[1]
@@ -105,7 +105,11 @@ class _Search(torch.autograd.Function):
 
     @staticmethod
     @torch.autograd.function.once_differentiable
-    def backward(ctx: Any, hidden_grad: Tensor | None, context_grad: Tensor | None) -> tuple[Tensor | None, ...]:
+    def backward(
+        ctx: Any,
+        hidden_grad: Tensor | None,  # (T, B, H)
+        context_grad: Tensor | None,  # (T, B, C)
+    ) -> tuple[Tensor | None, ...]:
         from seqsmooth.ops.kernels import attention, gru, lstm
 
         mask, keys, values, score, recurrent, inward, hidden, kept, both, contexts, weights = ctx.saved_tensors
@@ -164,16 +168,16 @@ class _TopDown(torch.autograd.Function):
     @staticmethod
     def forward(
         ctx: Any,
-        gates: Tensor,
-        mask: Tensor,
-        keys: Tensor,
-        values: Tensor,
-        query: Tensor,
-        score: Tensor,
-        attention_matrix: Tensor,
-        language: Tensor,
-        bias: Tensor,
-    ) -> Tensor:
+        gates: Tensor,  # (T, B, 4H)
+        mask: Tensor,  # (B, R) bool
+        keys: Tensor,  # (B, R, A)
+        values: Tensor,  # (B, R, C)
+        query: Tensor,  # (A, H)
+        score: Tensor,  # (A,)
+        attention_matrix: Tensor,  # (4H, 2H)
+        language: Tensor,  # (4H, C + 2H)
+        bias: Tensor,  # (4H,)
+    ) -> Tensor:  # (T, B, H)
         from seqsmooth.ops.kernels import attention, lstm
 
         (steps, items, _), (_, places, size), units = gates.shape, keys.shape, query.shape[1]
@@ -205,7 +209,10 @@ class _TopDown(torch.autograd.Function):
 
     @staticmethod
     @torch.autograd.function.once_differentiable
-    def backward(ctx: Any, grad: Tensor) -> tuple[Tensor | None, ...]:
+    def backward(
+        ctx: Any,
+        grad: Tensor,  # (T, B, H)
+    ) -> tuple[Tensor | None, ...]:
         from seqsmooth.ops.kernels import attention, lstm
 
         mask, keys, values, query, score, attention_matrix, language, hidden, reads, cells, *rest = ctx.saved_tensors

@@ -75,7 +75,12 @@ class Objective(Precise):
         rule = "negative (a padding id of the vocabulary goes into `specials`, as Specials(pad=0))"
         checks.must(ignore_index < 0, "ignore_index", rule, ignore_index)
         self.specials = Specials() if specials is None else specials
-        checks.must(isinstance(self.specials, Specials), "specials", "a Specials", checks.described(specials))
+        checks.must(
+            isinstance(self.specials, Specials),
+            "specials",
+            "a Specials, as Specials(pad=0)",
+            checks.described(specials),
+        )
         if token.true_prefix_only and not sequence.only_truth:
             rule = f"True with {type(token).__name__}, which knows the ground truth's prefix only"
             checks.must(lazy, "lazy", rule, lazy)
@@ -201,8 +206,8 @@ class Objective(Precise):
 
     def _propose(
         self,
-        targets: Tensor,
-        references: Tensor | None,
+        targets: Tensor,  # (B, T)
+        references: Tensor | None,  # (B, R, S)
         generator: Generator | None,
         vocab_size: int | None,
     ) -> Candidates:
@@ -236,7 +241,12 @@ class Objective(Precise):
             read=None if more else positions.inputs,
         )
 
-    def _truth(self, targets: Tensor, references: Tensor | None, vocab_size: int | None) -> Truth:
+    def _truth(
+        self,
+        targets: Tensor,  # (B, T)
+        references: Tensor | None,  # (B, R, S)
+        vocab_size: int | None,
+    ) -> Truth:
         pad = self.specials.pad
         ignored = (self.ignore_index,) if pad is None else (self.ignore_index, pad)
         truth = Truth(targets, None, references, self.specials, vocab_size, ignored=ignored)

@@ -179,7 +179,7 @@ def check_pool(pool: PoolName | Tensor) -> PoolName | None:
         checks.must(pool.dim() in (1, 2), "pool", "of shape (P,) or (B, P)", tuple(pool.shape))
         return None
     listed = ", ".join(repr(name) for name in POOLS)
-    checks.must(pool in POOLS, "pool", f"one of {listed}, or a tensor of ids", repr(pool))
+    checks.must(isinstance(pool, str) and pool in POOLS, "pool", f"one of {listed}, or a tensor of ids", repr(pool))
     return pool
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import TYPE_CHECKING, NoReturn
 
 import torch
 from torch import Tensor
@@ -139,6 +140,10 @@ class Candidates:
         rule = "given for `inputs` (or take `shifted(start)` with the token your decoder starts from)"
         checks.must(self.bos is not None, "specials.bos", rule, None)
         assert self.bos is not None
+        if checks.visible(self.sequences):
+            twice = bool((self.sequences[:, 0, :1] == self.bos).any())
+            rule = "without BOS in front, which `inputs` puts there (`targets[:, 1:]` leaves it out)"
+            checks.must(not twice, "targets", rule, f"{self.bos} first")
         if self.read is None:
             return self.shifted(self.bos)
         self.wait()
@@ -176,6 +181,12 @@ class Loss:
     """Number of ground-truth positions in this call."""
     ess: Tensor  # ()
     """Effective number of samples of an item, (sum w)^2 / sum w^2, on average; infinite where nothing is sampled."""
+
+    if not TYPE_CHECKING:  # or else a checker would take every name for one of ours
+
+        def __getattr__(self, name: str) -> NoReturn:
+            """Called for what is not there: `loss.backward()` is what people try first."""
+            raise AttributeError(f"A `Loss` has no `{name}`: it is a record, and `loss.total` the tensor to minimise.")
 
 
 def measured(truth: Truth, reading: Reading, *rows: Rows) -> Measure:

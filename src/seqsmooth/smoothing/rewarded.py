@@ -94,7 +94,8 @@ class Rewarded(SequenceLaw):
         against: Literal["references", "target"] = "references",
     ) -> None:
         super().__init__(alpha)
-        checks.must(callable(reward), "reward", "callable", checks.described(reward))
+        able = callable(reward) and not isinstance(reward, type)
+        checks.must(able, "reward", "callable, as Bleu()", checks.described(reward))
         drawable = hasattr(proposal, "draw") and not isinstance(proposal, type)
         rule = "a law with `draw`, such as Hamming(tau=0.3)"
         checks.must(drawable, "proposal", rule, checks.described(proposal))

@@ -16,6 +16,7 @@ from seqsmooth.ops import checks
 from seqsmooth.text import Vocabulary, WordVectors
 from seqsmooth.text.vocabulary import SPECIALS
 from seqsmooth.training import config as sections
+from seqsmooth.training import objective_sections as laws
 from seqsmooth.training.places import find_beside
 from seqsmooth.training.step import adam
 
@@ -94,9 +95,9 @@ class Builder:
         )
 
     def _sequence(self, section: Any) -> Any:
-        if isinstance(section, sections.GroundTruth):
+        if isinstance(section, laws.GroundTruth):
             return smoothing.GroundTruth()
-        if isinstance(section, sections.Rewarded):
+        if isinstance(section, laws.Rewarded):
             return smoothing.Rewarded(
                 self._reward(section.reward),
                 self._sequence(section.proposal),
@@ -106,7 +107,7 @@ class Builder:
                 weights=section.weights,
                 against=section.against,
             )
-        if isinstance(section, sections.Edit):
+        if isinstance(section, laws.Edit):
             how = (section.tau, section.pool, section.alpha, section.samples)
             return smoothing.Edit(*how, max_insertions=section.max_insertions)
         return smoothing.Hamming(
@@ -120,9 +121,9 @@ class Builder:
         )
 
     def _token(self, section: Any) -> Any:
-        if isinstance(section, sections.Dirac):
+        if isinstance(section, laws.Dirac):
             return smoothing.Dirac()
-        if isinstance(section, sections.Uniform):
+        if isinstance(section, laws.Uniform):
             return smoothing.Uniform(section.alpha)
         values, known = self._aligned(section.vectors, self.corpus.vocabulary, eos=section.eos)
         counts = self.corpus.vocabulary.frequencies() if section.beta > 0 else None
@@ -140,15 +141,15 @@ class Builder:
         )
 
     def _reward(self, section: Any) -> Any:
-        if isinstance(section, sections.CiderReward):
+        if isinstance(section, laws.CiderReward):
             made: Any = rewards.Cider(self._document_frequencies, section.order, section.sigma)
-        elif isinstance(section, sections.BleuReward):
+        elif isinstance(section, laws.BleuReward):
             how = (section.order, section.smoothing, section.effective_order)
             made = rewards.Bleu(*how, value=section.value)
-        elif isinstance(section, sections.ConstantReward):
+        elif isinstance(section, laws.ConstantReward):
             return rewards.Constant(section.value)
         else:
-            return rewards.Hamming() if isinstance(section, sections.HammingReward) else rewards.Edit()
+            return rewards.Hamming() if isinstance(section, laws.HammingReward) else rewards.Edit()
         return made if section.clip is None else rewards.Clip(made, 0.0, section.clip)
 
     @cached_property

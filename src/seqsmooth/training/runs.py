@@ -154,6 +154,17 @@ def create_run(folder: Path, config: Config, corpus: Corpus, facts: Mapping[str,
     return Run(folder, manifest)
 
 
+def is_begun(folder: Path, config: Config) -> bool:
+    """Whether a folder holds a run to go on with.
+
+    One of another config that stopped before its first checkpoint, as at a value that was wrong, gives way.
+    """
+    if not (folder / "manifest.json").is_file():
+        return False
+    run = Run.open(folder)
+    return run.finished or run.last.is_file() or not run.changed(config)
+
+
 def resume_run(folder: Path, config: Config, corpus: Corpus) -> Run:
     """Open a run to go on with it: of the same config and the same corpus."""
     run = Run.open(folder)

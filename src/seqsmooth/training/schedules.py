@@ -12,6 +12,7 @@ from torch import Tensor
 
 from seqsmooth.ops import checks
 from seqsmooth.training import config as sections
+from seqsmooth.training.objective_sections import Anneal
 from seqsmooth.training.reader import merge, parse_config
 
 Section = (
@@ -97,7 +98,7 @@ def annealed(config: sections.Config, epoch: int) -> sections.Config:
     return replace(config, objective=parse_config(values).objective)
 
 
-def annealed_value(anneal: sections.Anneal, epoch: int) -> float:
+def annealed_value(anneal: Anneal, epoch: int) -> float:
     """The number in an epoch: `start` up to `delay`, `end` from `delay` + `epochs` on."""
     done = min(1.0, max(0, epoch - anneal.delay) / anneal.epochs)
     if anneal.shape == "step":

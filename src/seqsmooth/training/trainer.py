@@ -24,14 +24,16 @@ from seqsmooth.ops.files import locked
 from seqsmooth.training.build import Builder
 from seqsmooth.training.bundles import Bundles
 from seqsmooth.training.checkpoints import Checkpoints
-from seqsmooth.training.config import Config, needs_references
+from seqsmooth.training.config import Config
+from seqsmooth.training.config import Trainer as TrainerSection
 from seqsmooth.training.fleet import LOG
 from seqsmooth.training.journal import Journal
 from seqsmooth.training.learner import Learner
 from seqsmooth.training.loggers import check_loggers, close_loggers, open_loggers
+from seqsmooth.training.objective_sections import needs_references
 from seqsmooth.training.places import find_corpus
 from seqsmooth.training.progress import StepBar
-from seqsmooth.training.runs import Run, create_run, resume_run, write_manifest
+from seqsmooth.training.runs import Run, create_run, is_begun, resume_run, write_manifest
 from seqsmooth.training.schedules import annealed
 from seqsmooth.training.starting import start_from_run
 
@@ -60,7 +62,7 @@ def train(config: Config, folder: str | Path) -> Run:
     device = _device(config)
     torch.manual_seed(config.seed)
     model = Builder(corpus).model(config)
-    if (folder / "manifest.json").is_file():
+    if is_begun(folder, config):
         run = resume_run(folder, config, corpus)
         if run.finished:
             return run
@@ -75,7 +77,7 @@ def train(config: Config, folder: str | Path) -> Run:
 
 def _begun(folder: Path, config: Config, corpus: Corpus, model: Any, device: str) -> Run:
     """The run to go on with, as it is now, or a new one."""
-    if (folder / "manifest.json").is_file():
+    if is_begun(folder, config):
         run = resume_run(folder, config, corpus)
         began, now = (told.split("|version:")[0] for told in (run.manifest["objective"], _signature(config, corpus)))
         rule = f"that of the run in {folder} (did its word vectors change?), {began},"
@@ -131,7 +133,11 @@ def _check(config: Config, corpus: Corpus) -> None:
     ):
         checks.at_least(key, value, 1)  # now, and not when all is learned
     checks.at_least("decoding.no_repeat", config.decoding.no_repeat, 0)
-    for key, value in (("validation.patience", validation.patience), ("trainer.max_steps", section.max_steps)):
+    for key, value in (
+        ("validation.patience", validation.patience),
+        ("validation.limit", validation.limit),
+        ("trainer.max_steps", section.max_steps),
+    ):
         if value is not None:
             checks.at_least(key, value, 1)
     check_loggers(section.loggers)
@@ -151,6 +157,7 @@ def _fit(run: Run, config: Config, corpus: Corpus, model: Any, device: str) -> R
     steps = bundles.steps * section.max_epochs
     steps = steps if section.max_steps is None else min(steps, section.max_steps)
     held = _checkpoint(run)
+    done = 0 if held is None else held["steps"]
     began, before = time.monotonic(), float(run.manifest["seconds"])
 
     def manifest(learner: Learner, *, finished: bool = False) -> dict[str, Any]:
@@ -168,23 +175,10 @@ def _fit(run: Run, config: Config, corpus: Corpus, model: Any, device: str) -> R
         lambda learner: write_manifest(run.folder, manifest(learner)),
     )
     _quieten()
-    loggers = open_loggers(section.loggers, run, 0 if held is None else held["steps"])
-    trainer = pl.Trainer(
-        accelerator="gpu" if device == "cuda" else "cpu",
-        strategy=_strategy(home, world),
-        devices=world,
-        max_epochs=section.max_epochs,
-        callbacks=[bar, files],
-        logger=loggers or False,
-        enable_checkpointing=True,
-        enable_model_summary=False,
-        limit_val_batches=0,
-        num_sanity_val_steps=0,
-        use_distributed_sampler=False,
-        default_root_dir=run.folder,
-    )
+    loggers = open_loggers(section.loggers, run, done)
+    trainer = _engine(run.folder, section, home, [bar, files], loggers)
     if rank == 0:
-        journal = Journal(run.folder / "log.csv", config.validation.metrics, 0 if held is None else held["steps"])
+        journal = Journal(run.folder / "log.csv", config.validation.metrics, done)
         learner.note = lambda row: _note(row, journal, bar, trainer)
     if held is not None:
         learner.on_load_checkpoint({"seqsmooth": held})
@@ -204,6 +198,26 @@ def _fit(run: Run, config: Config, corpus: Corpus, model: Any, device: str) -> R
     if rank == 0:
         write_manifest(run.folder, written)
     return Run(run.folder, written)
+
+
+def _engine(
+    folder: Path, section: TrainerSection, home: torch.device, callbacks: list[pl.Callback], loggers: list[Any]
+) -> pl.Trainer:
+    """Lightning, with what it would do on its own and we do ourselves switched off: validation, samplers, a summary."""
+    return pl.Trainer(
+        accelerator="gpu" if home.type == "cuda" else "cpu",
+        strategy=_strategy(home, section.processes),
+        devices=section.processes,
+        max_epochs=section.max_epochs,
+        callbacks=callbacks,
+        logger=loggers or False,
+        enable_checkpointing=True,
+        enable_model_summary=False,
+        limit_val_batches=0,
+        num_sanity_val_steps=0,
+        use_distributed_sampler=False,
+        default_root_dir=folder,
+    )
 
 
 def _batches(corpus: Corpus, config: Config, device: torch.device, rank: int, world: int) -> Any:
@@ -261,7 +275,7 @@ def _strategy(home: torch.device, world: int) -> Strategy:
 def _check_new(folder: Path) -> None:
     """A folder that is not a run's must not be filled with one; what is left of one that died early may."""
     ours = {"config.yaml", "vocabulary.json", "source.vocabulary.json", "checkpoints", "decoded", "scores", LOG}
-    if folder.is_dir():
+    if folder.is_dir() and not (folder / "manifest.json").is_file():
         other = sorted(
             path.name for path in folder.iterdir() if path.name not in ours and not path.name.startswith(".")
         )
