@@ -195,6 +195,12 @@ def test_candidates() -> None:
     assert lazy.ess == math.inf
 
 
+def test_an_empty_sequence_may_end_with_the_token_that_others_begin_with() -> None:
+    candidates = ss.mle(specials=ss.Specials(bos=2, eos=2)).propose(torch.tensor([[2, -100], [5, 2]]))
+    assert candidates.inputs[:, 0, :].tolist()[1] == [2, 5]
+    assert candidates.inputs[0, 0, 0] == 2
+
+
 def test_no_gradient_flows_into_targets() -> None:
     vectors = VECTORS.clone().requires_grad_()
     objective = ss.Objective(ss.Hamming(0.8), ss.Similarity(vectors, 0.4), specials=SPECIALS)

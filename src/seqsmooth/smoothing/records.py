@@ -141,7 +141,8 @@ class Candidates:
         checks.must(self.bos is not None, "specials.bos", rule, None)
         assert self.bos is not None
         if checks.visible(self.sequences):
-            twice = bool((self.sequences[:, 0, :1] == self.bos).any())
+            # Alone it may be EOS of an empty sequence: some vocabularies have one id for both.
+            twice = bool(((self.sequences[:, 0, :-1] == self.bos) & self.mask[:, 0, 1:])[:, :1].any())
             rule = "without BOS in front, which `inputs` puts there (`targets[:, 1:]` leaves it out)"
             checks.must(not twice, "targets", rule, f"{self.bos} first")
         if self.read is None:
