@@ -64,9 +64,10 @@ def make_page(results: Results, folder: str = "results") -> Page:
     """Make the page; `folder` is where its charts are, seen from it."""
     page = Page(folder=folder)
     page.say("# Results", MARK)
-    page.say(_totals(results) if results.records else NOTHING, results.discussion.strip())
+    page.say(_totals(results) if results.records else NOTHING)
     chapters = _chapters(results)
     _glance(page, Glance.of(chapters))
+    page.say(results.discussion.strip())
     page.say(*(["## How to read the tables", how_to_read(results)] if results.records else []))
     for chapter, group in chapters:
         _chapter(page, group, chapter)
