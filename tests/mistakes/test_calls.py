@@ -218,7 +218,7 @@ CALL: Cases = {
         r"`targets` must be free of ignored positions before real ones when lazy is False, but is not",
     ),
     "inputs of targets with a BOS": (
-        lambda: ss.mle(specials=ss.Specials(bos=1)).propose(TARGETS).inputs,
+        lambda: ss.mle(specials=ss.Specials(bos=1)).propose(torch.tensor([[1, 5, 2], [1, 6, 2]])).inputs,
         r"`targets` must be without BOS in front, which `inputs` puts there \(`targets\[:, 1:\]` .*\), but is 1 first",
     ),
     "inputs without a BOS": (
