@@ -142,8 +142,8 @@ class Candidates:
         assert self.bos is not None
         if checks.visible(self.sequences):
             # In front of all of several: of one it may be another token of the same id, such as EOS where all is empty.
-            first = (self.sequences[:, 0, :-1] == self.bos) & self.mask[:, 0, 1:]
-            twice = len(first) > 1 and bool(first[:, :1].all()) and first.shape[1] > 0
+            first = (self.sequences[:, 0, :1] == self.bos) & self.mask[:, 0, 1:2]
+            twice = first.numel() > 1 and bool(first.all())
             rule = "without BOS in front, which `inputs` puts there (`targets[:, 1:]` leaves it out)"
             checks.must(not twice, "targets", rule, f"{self.bos} first")
         if self.read is None:
