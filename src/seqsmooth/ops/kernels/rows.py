@@ -148,6 +148,23 @@ def rows(
             right += tl.load(bias + tl.where(named, label, 0)).to(tl.float32)
     tl.debug_barrier()  # the merged weights are there, and the gradient may overwrite the logits
 
+    # The second pass goes backwards: what was read last is nearest. What it begins with is on its way from here on.
+    blocks = tl.cdiv(vocab_size, BLOCK)
+    last = (blocks - 1) * BLOCK + columns
+    if J1 == 1:
+        number_1 = tl.load(index_1 + row)
+        share = scale * tl.load(share_1 + row).to(tl.float32)
+        share = tl.where(number_1 >= 0, share, 0.0)
+        row_1 = table_1 if SINGLE else table_1 + tl.maximum(number_1, 0) * stride_1
+        ahead = tl.load(row_1 + last, mask=last < limit_1, other=0.0)
+        chosen_1 = tl.load(row_1 + token, mask=written, other=0.0)
+    elif J1 > 1:
+        first_1 = first_rows(table_1, stride_1, merged_1, numbers_1, distinct_1)
+        one_1, two_1, three_1 = values_at(first_1, limit_1, distinct_1, last)
+    if J2 > 0:
+        first_2 = first_rows(table_2, stride_2, merged_2, numbers_2, distinct_2)
+        one_2, two_2, three_2 = values_at(first_2, limit_2, distinct_2, last)
+
     # Logarithms are to base 2 from here on, and of z - base, base the greatest of the first block. Each thread sums its
     # own columns, so the loop has no barrier, and each block is loaded while the one before is worked on.
     raw = tl.load(logits + columns, mask=columns < limit, other=-float("inf"), eviction_policy="evict_last")
@@ -198,21 +215,7 @@ def rows(
     if GRADIENT or (J0 + J1 + J2 > 0):
         evens = tl.zeros([BLOCK // TOGETHER], tl.float32)
         dots = tl.zeros([BLOCK // TOGETHER], tl.float32)
-        blocks = tl.cdiv(vocab_size, BLOCK)
-        at = (blocks - 1) * BLOCK + columns  # backwards: what was read last is nearest
-        raw = tl.load(logits + at, mask=at < limit, other=-float("inf"), eviction_policy="evict_first")
-        if J1 == 1:
-            number_1 = tl.load(index_1 + row)
-            share = scale * tl.load(share_1 + row).to(tl.float32)
-            share = tl.where(number_1 >= 0, share, 0.0)
-            row_1 = table_1 if SINGLE else table_1 + tl.maximum(number_1, 0) * stride_1
-            ahead = tl.load(row_1 + at, mask=at < limit_1, other=0.0)
-        elif J1 > 1:
-            first_1 = first_rows(table_1, stride_1, merged_1, numbers_1, distinct_1)
-            one_1, two_1, three_1 = values_at(first_1, limit_1, distinct_1, at)
-        if J2 > 0:
-            first_2 = first_rows(table_2, stride_2, merged_2, numbers_2, distinct_2)
-            one_2, two_2, three_2 = values_at(first_2, limit_2, distinct_2, at)
+        raw = tl.load(logits + last, mask=last < limit, other=-float("inf"), eviction_policy="evict_first")
         for block in range(0, blocks):
             start = (blocks - 1 - block) * BLOCK
             at = start + columns
@@ -286,7 +289,7 @@ def rows(
         if J0 > 0:
             q += background(short, level, without_1, without_2, without_3, without_4, EXCLUDED)
         if J1 == 1:
-            q += share * tl.load(row_1 + token, mask=written, other=0.0).to(tl.float32)
+            q += share * chosen_1.to(tl.float32)
         elif J1 > 1:
             one, two, three = values_at(first_1, limit_1, distinct_1, token)
             q += scale * mixture(

@@ -41,7 +41,8 @@ def _with(q, token, weight, at):
 def _tile(logits, stride, row, live, block, limit, TOKENS: tl.constexpr):
     """The logits of some rows in a block of columns; 0 beyond the last."""
     at = block * TOKENS + tl.arange(0, TOKENS)
-    return tl.load(logits + row[:, None] * stride + at[None, :], mask=live[:, None] & (at < limit)[None, :], other=0.0)
+    mask = live[:, None] & (at < limit)[None, :]
+    return tl.load(logits + row[:, None] * stride + at[None, :], mask=mask, other=0.0, eviction_policy="evict_first")
 
 
 @triton.jit
@@ -189,7 +190,7 @@ def tiles(
                 slope += tl.where(p > 0, bonus[:, None] * p * (z / LOG2_E + entropy[:, None]), 0.0)
             place = row[:, None] * gradient_stride + at[None, :]
             mask = written[:, None] & (at < limit)[None, :]
-            tl.store(gradient + place, slope.to(gradient.dtype.element_ty), mask=mask)
+            tl.store(gradient + place, slope.to(gradient.dtype.element_ty), mask=mask, eviction_policy="evict_first")
     if not AGAIN:
         dot = tl.where(dots < LOWEST * 1e-20, -float("inf"), dots / (expected * LOG2_E))
         tl.store(partial + part * count + row, dot, mask=there)
