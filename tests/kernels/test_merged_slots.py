@@ -5,6 +5,10 @@ from __future__ import annotations
 import pytest
 import torch
 
+from seqsmooth.ops.cross_entropy import cross_entropy
+from seqsmooth.ops.soft_target import Rows, SoftTarget
+from seqsmooth.ops.tables import SparseTable
+
 triton = pytest.importorskip("triton")
 tl = triton.language
 parts = pytest.importorskip("seqsmooth.ops.kernels.target_parts")
@@ -38,3 +42,19 @@ def test_every_slot_has_the_mass_of_its_token(kernels: torch.device, own: list[i
         same = [weights[i] for i in range(len(tokens)) if filled[i] and tokens[i] == token]
         if there:
             assert float(result[place]) == pytest.approx(sum(same), rel=1e-6)
+
+
+@pytest.mark.parametrize("own", [0, 4, 9])
+def test_padding_of_a_set_does_not_overwrite_its_token(kernels: torch.device, own: int) -> None:
+    listed = torch.tensor([[0, 4, 7, 0, 0, 0]], device=kernels)  # a set of three, the first of them as padding is
+    shares = torch.tensor([[0.25, 0.25, 0.5, 0, 0, 0]], device=kernels)
+    table, first = SparseTable(listed, shares, 12, distinct=True), torch.zeros(1, 1, dtype=torch.long, device=kernels)
+    row = Rows(table, first, torch.ones(1, 1, device=kernels))
+    target = SoftTarget(torch.tensor([[own]], device=kernels), torch.tensor([[0.3]], device=kernels), (row,))
+    logits = torch.randn(1, 12, device=kernels, requires_grad=True)
+    cross_entropy(logits, target).backward()
+    q = torch.zeros(12, dtype=torch.float64)
+    for token, mass in [(own, 0.3), (0, 0.25), (4, 0.25), (7, 0.5)]:
+        q[token] += mass
+    expected = 1.3 * logits.detach().double().cpu().softmax(-1) - q
+    torch.testing.assert_close(logits.grad.double().cpu(), expected, rtol=1e-5, atol=1e-5)

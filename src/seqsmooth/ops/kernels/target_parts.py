@@ -23,9 +23,10 @@ def slots_of(
     without_1, without_2, without_3, without_4, row, ignore_index,
     K: tl.constexpr, LISTS: tl.constexpr, LENGTH: tl.constexpr, EXCLUDED: tl.constexpr, SLOTS: tl.constexpr,
 ):  # fmt: skip
-    """Tokens and masses of a row's slots and of its rows of a sparse table; which of them are no padding.
+    """Tokens and masses of a row's slots and of its rows of a sparse table; which are filled, and which to be written.
 
-    After them come the tokens that a background leaves out, with no mass; with these, which are no padding.
+    After them come the tokens that a background leaves out, with no mass. Entries of a table without mass are not to be
+    written: they may be padding, whose token is another entry's, too.
     """
     slot = tl.arange(0, SLOTS)
     own = slot < K
@@ -53,7 +54,7 @@ def slots_of(
         token = tl.where(last == 2, without_3, token)
     if EXCLUDED > 3:
         token = tl.where(last == 3, without_4, token)
-    written = filled | left_out
+    written = (filled & (own | (weight != 0))) | left_out
     return tl.where(written, token, 0), weight, filled, written
 
 
