@@ -19,6 +19,8 @@ CONTRASTS = (
     ("kind", "Seq", "Seq, lazy"),
     ("kind", "Tok-Seq", "Seq"),
     ("reward", "CIDEr", "Hamming"),
+    ("reward", "BLEU-4", "Hamming"),
+    ("reward", "BLEU-4 single", "BLEU-4"),
 )
 TOGETHER = f"""\
 Rows of one seed say little; those with a part in common say more. Each is there with the run of its first seed,
