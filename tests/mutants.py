@@ -136,10 +136,11 @@ def main() -> int:
         for number, place in enumerate(places(path))
     ]
     chosen = random.Random(options.seed).sample(mutants, min(options.count, len(mutants)))
+    objectives = ("objective", "objective_edges", "objective_names", "enumeration", "identities", "samplers")
     core = [
         "tests/ops",
         "tests/mistakes",
-        *(f"tests/smoothing/test_{name}.py" for name in ("objective", "enumeration", "identities", "samplers")),
+        *(f"tests/smoothing/test_{name}.py" for name in objectives),
     ]
     tests = [
         *(core if options.rooms != ["decoding"] else []),

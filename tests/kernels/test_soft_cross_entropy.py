@@ -6,116 +6,16 @@ from dataclasses import replace
 
 import pytest
 import torch
-from torch import Tensor
 from torch.autograd import forward_ad
-from torch.nn import functional as F
 
-from seqsmooth.ops import dispatch
-from seqsmooth.ops.cross_entropy import Job, RowLosses, losses, plain_losses
-from seqsmooth.ops.head import linear_losses
-from seqsmooth.ops.similarity import SimilarityTable
-from seqsmooth.ops.soft_target import IGNORED, Rows, SoftTarget
-from seqsmooth.ops.tables import DenseTable, SparseTable, UniformTable
+from oracles.kernel_jobs import KINDS, agree, both, in_double, loss_and_slope, rounded, slack, some_job, some_target
+from seqsmooth.ops.cross_entropy import Job, losses, plain_losses
+from seqsmooth.ops.soft_target import Rows, SoftTarget
+from seqsmooth.ops.tables import UniformTable
 
 pytest.importorskip("triton")
 soft_cross_entropy = pytest.importorskip("seqsmooth.ops.kernels.soft_cross_entropy")
 SIZES = [1, 2, 3, 31, 64, 129] + ([9488, 22822, 30000, 128256] if torch.cuda.is_available() else [])
-KINDS = [
-    "labels", "slots", "uniform", "dense", "two-tables", "lists", "sets", "long-list", "everything",
-    "law", "law-and-more",
-]  # fmt: skip
-
-
-def unit_rows(count: int, dimension: int, device: torch.device) -> Tensor:
-    return F.normalize(torch.randn(count, dimension, device=device), dim=-1)
-
-
-def some_target(kind: str, rows: int, vocab_size: int, device: torch.device) -> SoftTarget:
-    """A target of a kind, with slots named twice, empty slots and rows, and an ignored row if there are three."""
-
-    def numbers(width: int, below: int) -> Tensor:
-        drawn = torch.randint(below, (rows, width), device=device)
-        return torch.where(torch.rand(rows, width, device=device) < 0.2, -1, drawn)
-
-    def part(table: object, width: int) -> Rows:
-        return Rows(table, numbers(width, table.size), torch.rand(rows, width, device=device))
-
-    slots = {"labels": 1, "dense": 1, "uniform": 1, "law": 1, "long-list": 0}.get(kind, 5)
-    ids = torch.randint(min(vocab_size, 9), (rows, slots), device=device)
-    ids = torch.where(torch.rand(rows, slots, device=device) < 0.2, IGNORED, ids) if slots > 1 else ids
-    weights = torch.rand(rows, slots, device=device, dtype=torch.float64)
-    values = torch.rand(7, vocab_size, device=device).masked_fill_(torch.rand(7, vocab_size, device=device) < 0.3, 0)
-    dense = DenseTable.of(values)
-    sparse = SparseTable(torch.randint(vocab_size, (4, 6), device=device), torch.rand(4, 6, device=device), vocab_size)
-    every = torch.stack([torch.randperm(vocab_size, device=device)[:150] for _ in range(4)])
-    sets = SparseTable(every, torch.rand(every.shape, device=device), vocab_size, distinct=True)
-    long = SparseTable(torch.randint(vocab_size, (1, 90), device=device), torch.rand(1, 90, device=device), vocab_size)
-    uniform = UniformTable(vocab_size, (0, vocab_size - 1) if vocab_size > 3 else ())
-    known = torch.rand(vocab_size, device=device) < 0.8
-    counts = torch.randint(50, (vocab_size,), device=device).float()
-    law = SimilarityTable(unit_rows(vocab_size, 20, device), known, 0.3)
-    frequent = replace(law, beta=0.2, counts=counts)
-    chosen: dict[str, tuple[Rows, ...]] = {
-        "uniform": (part(uniform, 1),),
-        "dense": (part(dense, 1),),
-        "two-tables": (part(dense, 6), part(DenseTable.of(values[:1]), 1)),
-        "lists": (part(sparse, 2),),
-        "sets": (part(sets, 1),),
-        "long-list": (part(long, 1),),
-        "everything": (part(dense, 3), part(uniform, 2), part(sparse, 1), part(DenseTable.of(values[2:]), 2)),
-        "law": (part(law, 1),),
-        "law-and-more": (part(frequent, 3), part(uniform, 1), part(DenseTable.of(values[:1]), 1)),
-    }
-    target = SoftTarget(ids, weights, chosen.get(kind, ()))
-    return target.where(torch.arange(rows, device=device) != 2)
-
-
-def some_job(kind: str, rows: int, vocab_size: int, device: torch.device, *, entropy: bool, reduced: bool) -> Job:
-    labels = torch.randint(vocab_size, (rows,), device=device)
-    labels = torch.where(torch.arange(rows, device=device) == 1, IGNORED, labels)
-    weights = torch.rand(rows, device=device) if entropy else None
-    target = some_target(kind, rows, vocab_size, device)
-    items = torch.tensor(3, device=device) if reduced else None
-    return Job(target, labels, weights, reduced=reduced, items=items, factor=0.5 if reduced else 1.0)
-
-
-def in_double(job: Job, *, half: bool = False) -> Job:
-    """The same job in double precision; for `half`, its law is that of embeddings rounded to fp16, as documented."""
-
-    def wide(table: object) -> object:
-        if isinstance(table, DenseTable):
-            return DenseTable(table.values.double(), table.masses.double())
-        if isinstance(table, SparseTable):
-            return replace(table, weights=table.weights.double())
-        if isinstance(table, SimilarityTable):
-            counts = None if table.counts is None else table.counts.double()
-            units = table.halves.units if half else table.units
-            return replace(table, units=units.double(), counts=counts)
-        return table
-
-    rows = tuple(Rows(wide(row.table), row.index, row.weights.double()) for row in job.target.rows)
-    target = SoftTarget(job.target.ids, job.target.weights.double(), rows)
-    weights = None if job.entropy_weights is None else job.entropy_weights.double()
-    return replace(job, target=target, entropy_weights=weights)
-
-
-def loss_and_slope(leaf: Tensor, found: RowLosses, upstream: Tensor) -> tuple[Tensor, Tensor, Tensor]:
-    (slope,) = torch.autograd.grad(found.smoothed, leaf, upstream.to(found.smoothed.dtype), retain_graph=True)
-    return found.smoothed.detach().double(), found.nll.double(), slope.double()
-
-
-def both(job: Job, logits: Tensor, upstream: Tensor) -> tuple[tuple[Tensor, ...], tuple[Tensor, ...]]:
-    """Loss, NLL and gradient by the kernels, and in double precision."""
-    assert dispatch.fused(logits)
-    leaf, exact = logits.clone().requires_grad_(), logits.double().requires_grad_()
-    half = logits.dtype != torch.float32
-    expected = loss_and_slope(exact, plain_losses(exact, in_double(job, half=half)), upstream)
-    return loss_and_slope(leaf, losses(leaf, job), upstream), expected
-
-
-def agree(job: Job, logits: Tensor, upstream: Tensor) -> None:
-    for found, expected in zip(*both(job, logits, upstream), strict=True):
-        torch.testing.assert_close(found, expected, rtol=1e-5, atol=1e-5 * max(1.0, float(upstream.abs().max())))
 
 
 @pytest.mark.parametrize("kind", KINDS)
@@ -161,21 +61,6 @@ def test_half_precision_is_as_good_as_eager(
     eager = loss_and_slope(eager_leaf, plain_losses(eager_leaf, rounded(job)), upstream)
     for ours, theirs, exact in zip(found, eager, expected, strict=True):
         assert (ours - exact).norm() <= slack(dtype) * (theirs - exact).norm() + 1e-6 * exact.norm()
-
-
-def slack(dtype: torch.dtype) -> float:
-    """How much worse than eager an error may be. Triton's interpreter cuts bf16 off instead of rounding it."""
-    return 1.2 if torch.cuda.is_available() or dtype != torch.bfloat16 else 8.0
-
-
-def rounded(job: Job) -> Job:
-    """The job with the law as the kernels round it, so that eager torch is held to the same target."""
-
-    def narrow(table: object) -> object:
-        return replace(table, units=table.halves.units.float()) if isinstance(table, SimilarityTable) else table
-
-    rows = tuple(Rows(narrow(row.table), row.index, row.weights) for row in job.target.rows)
-    return replace(job, target=SoftTarget(job.target.ids, job.target.weights, rows))
 
 
 @pytest.mark.parametrize("kind", ["slots", "uniform", "two-tables", "law"])
@@ -261,79 +146,6 @@ def test_second_derivatives(kernels: torch.device) -> None:
         (second,) = torch.autograd.grad(slope.square().sum(), value)
         results.append(second.double())
     torch.testing.assert_close(*results, rtol=1e-4, atol=1e-5)
-
-
-@pytest.mark.parametrize("kind", ["labels", "everything", "law"])
-@pytest.mark.parametrize("bias", [False, True])
-@pytest.mark.parametrize("chunk", [None, 3])
-@pytest.mark.parametrize("upstream", [1.0, 2.5])
-def test_head(kernels: torch.device, kind: str, bias: bool, chunk: int | None, upstream: float) -> None:
-    torch.manual_seed(4)
-    rows, width, vocab_size = 7, 6, 37
-    job = some_job(kind, rows, vocab_size, kernels, entropy=kind == "everything", reduced=True)
-    given = [torch.randn(rows, width), torch.randn(vocab_size, width)] + ([torch.randn(vocab_size)] if bias else [])
-    ours = [value.to(kernels).requires_grad_() for value in given]
-    exact = [value.to(kernels).double().requires_grad_() for value in given]
-    found = linear_losses(ours[0], ours[1], ours[2] if bias else None, job, chunk)
-    logits = F.linear(*exact)
-    expected = plain_losses(logits, in_double(job))
-    torch.testing.assert_close(found.smoothed.double(), expected.smoothed, rtol=1e-5, atol=1e-5)
-    torch.testing.assert_close(found.nll.double(), expected.nll, rtol=1e-5, atol=1e-5)
-    slopes = torch.autograd.grad(upstream * found.smoothed, ours, retain_graph=True)
-    again = torch.autograd.grad(upstream * found.smoothed, ours)
-    for slope, repeat, right in zip(
-        slopes, again, torch.autograd.grad(upstream * expected.smoothed, exact), strict=True
-    ):
-        torch.testing.assert_close(slope.double(), right, rtol=1e-5, atol=1e-5)
-        torch.testing.assert_close(slope, repeat)
-    with torch.no_grad():
-        assert linear_losses(ours[0], ours[1], ours[2] if bias else None, job, chunk).smoothed == found.smoothed
-
-
-@pytest.mark.parametrize("chunk", [None, 20, 5])
-def test_head_in_half_precision_is_as_good_as_eager(kernels: torch.device, chunk: int | None) -> None:
-    torch.manual_seed(5)
-    rows, width, vocab_size = 40, 16, 60
-    job = some_job("slots", rows, vocab_size, kernels, entropy=False, reduced=True)
-    given = [torch.randn(rows, width).bfloat16(), torch.randn(vocab_size, width).bfloat16()]
-    ours = [value.to(kernels).requires_grad_() for value in given]
-    eager = [value.to(kernels).requires_grad_() for value in given]
-    exact = [value.to(kernels).double().requires_grad_() for value in given]
-    slopes = torch.autograd.grad(linear_losses(ours[0], ours[1], None, job, chunk).smoothed, ours)
-    theirs = torch.autograd.grad(plain_losses(F.linear(*eager), job).smoothed, eager)
-    right = torch.autograd.grad(plain_losses(F.linear(*exact), in_double(job)).smoothed, exact)
-    for slope, their, exactly in zip(slopes, theirs, right, strict=True):
-        assert (slope.double() - exactly).norm() <= slack(torch.bfloat16) * (their.double() - exactly).norm()
-
-
-@pytest.mark.parametrize("kind", ["slots", "uniform", "everything", "law-and-more"])
-def test_head_ignores_what_is_in_ignored_rows(kernels: torch.device, kind: str) -> None:
-    # Of 37 tokens products go over the padding, too, which must hold no NaN then.
-    job = some_job(kind, 5, 37, kernels, entropy=False, reduced=True)
-    hidden = torch.randn(5, 3, device=kernels)
-    hidden[2] = torch.nan
-    leaf, weight = hidden.requires_grad_(), torch.randn(37, 3, device=kernels, requires_grad=True)
-    linear_losses(leaf, weight, None, job, 2).smoothed.backward()
-    assert leaf.grad is not None
-    assert weight.grad is not None
-    assert leaf.grad[2].tolist() == [0.0] * 3
-    assert bool(leaf.grad.isfinite().all())
-    assert bool(weight.grad.isfinite().all())
-
-
-def test_head_by_rows_and_twice_differentiated(kernels: torch.device) -> None:
-    job = some_job("slots", 4, 9, kernels, entropy=True, reduced=True)
-    hidden, weight = torch.randn(4, 3, device=kernels), torch.randn(9, 3, device=kernels)
-    by_row = linear_losses(hidden, weight, None, job.per_row(), 2)
-    whole = linear_losses(hidden, weight, None, job, 2)
-    torch.testing.assert_close(job.reduce(by_row).smoothed, whole.smoothed)
-    results = []
-    for compute, dtype in ((job, torch.float32), (in_double(job), torch.float64)):
-        leaves = [hidden.to(dtype).requires_grad_(), weight.to(dtype).requires_grad_()]
-        slopes = torch.autograd.grad(linear_losses(*leaves, None, compute, None).smoothed, leaves, create_graph=True)
-        results.append(torch.autograd.grad(sum(slope.square().sum() for slope in slopes), leaves))
-    for found, expected in zip(*results, strict=True):
-        torch.testing.assert_close(found.double(), expected, rtol=1e-4, atol=1e-5)
 
 
 def test_logits_that_are_strided(kernels: torch.device) -> None:

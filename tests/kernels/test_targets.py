@@ -10,81 +10,10 @@ import torch
 from torch import Tensor
 
 import seqsmooth as ss
+from oracles.kernel_targets import SHAPES, SPECIALS, WORDS, V, assert_same, both, listed, pool_of, seeded, sentences
 from seqsmooth.ops.dispatch import VARIABLE
 from seqsmooth.ops.tables import DenseTable
-from seqsmooth.smoothing.records import Candidates, Draws, Truth
-
-V = 23
-WORDS = ss.Specials(0, 1, 2, 3)
-SPECIALS = {
-    "none": ss.Specials(),
-    "all": WORDS,
-    "pad last": ss.Specials(pad=V - 1, bos=4, eos=0, unk=11),
-    "nothing frozen": ss.Specials(0, 1, 2, 3, frozen=()),
-    "all frozen": ss.Specials(0, 1, 2, 3, frozen=("bos", "eos", "unk", "pad")),
-    "some drawn": ss.Specials(0, 1, 2, 3, undrawn=("bos",)),
-    "all drawn": ss.Specials(0, 1, 2, 3, undrawn=()),
-    "two names": ss.Specials(pad=0, bos=2, eos=2),
-}
-SHAPES = [(1, 1, 1), (3, 5, 2), (2, 17, 5), (5, 4, 40)]  # B, T, L
-
-
-def seeded(device: torch.device, seed: int = 0) -> torch.Generator:
-    return torch.Generator(device).manual_seed(seed)
-
-
-def sentences(batch: int, steps: int, specials: ss.Specials, device: torch.device, size: int = V) -> Tensor:
-    """Targets of all lengths, the last of none, with specials inside."""
-    generator = torch.Generator().manual_seed(batch * 100 + steps)
-    tokens = torch.randint(size, (batch, steps), generator=generator)
-    lengths = torch.arange(batch).flip(0).minimum(torch.tensor(steps)) if batch > 1 else torch.tensor([steps])
-    lengths = torch.where(torch.arange(batch) == 0, steps, lengths)
-    end = specials.filler if specials.pad is not None else -100
-    return torch.where(torch.arange(steps) < lengths.unsqueeze(1), tokens, end).to(device)
-
-
-def listed(batch: int, device: torch.device, size: int = V) -> Tensor:
-    """References, some absent and one item with none at all."""
-    generator = torch.Generator().manual_seed(batch)
-    tokens = torch.randint(size, (batch, 3, 6), generator=generator)
-    tokens[:, 2, 1:] = -1
-    tokens[-1] = -1
-    if batch > 1:
-        tokens[0] = 5  # a pool of one token
-    return tokens.to(device)
-
-
-def both(monkeypatch: pytest.MonkeyPatch, make) -> tuple:  # type: ignore[no-untyped-def]
-    results = []
-    for path in ("triton", "torch"):
-        monkeypatch.setenv(VARIABLE, path)
-        results.append(make())
-    return tuple(results)
-
-
-def assert_same(ours: Candidates, plain: Candidates) -> None:
-    """All that training reads: ids one by one, weights of single precision."""
-    for name in ("sequences", "mask", "labels", "count", *(["inputs"] if plain.bos is not None else [])):
-        assert torch.equal(getattr(ours, name), getattr(plain, name)), name
-    for name in ("weights", "ess"):
-        torch.testing.assert_close(getattr(ours, name).double(), getattr(plain, name).double(), rtol=1e-6, atol=1e-6)
-    assert torch.equal(ours.target.ids, plain.target.ids)
-    kept = plain.target.ids != -100
-    torch.testing.assert_close(
-        ours.target.weights.double()[kept], plain.target.weights.double()[kept], rtol=1e-6, atol=1e-7
-    )
-    assert len(ours.target.rows) == len(plain.target.rows)
-    for row, other in zip(ours.target.rows, plain.target.rows, strict=True):
-        assert torch.equal(row.index, other.index)
-    torch.testing.assert_close(ours.target.dense(V).double(), plain.target.dense(V).double(), rtol=1e-5, atol=1e-7)
-
-
-def pool_of(name: str, batch: int, device: torch.device) -> object:
-    if name == "ids":
-        return torch.tensor([9, 3, 3, -1, 20, 4], device=device)
-    if name == "ids each":
-        return torch.randint(-1, V, (batch, 7), generator=torch.Generator().manual_seed(3)).to(device)
-    return name
+from seqsmooth.smoothing.records import Draws, Truth
 
 
 @pytest.mark.parametrize("specials", SPECIALS)
@@ -157,9 +86,9 @@ def test_a_batch_without_a_token_to_draw(kernels: torch.device, monkeypatch: pyt
 def test_a_similarity_law_has_the_tokens_of_the_batch_listed(kernels: torch.device) -> None:
     """It multiplies their rows by its own, and there are fewer of them than of all tokens."""
     vectors = torch.randn(V, 3, generator=torch.Generator().manual_seed(1))
-    for token, listed in ((ss.Uniform(0.1), False), (ss.Similarity(vectors, 0.4), True)):
+    for token, expected in ((ss.Uniform(0.1), False), (ss.Similarity(vectors, 0.4), True)):
         objective = ss.Objective(ss.Hamming(0.3, pool="batch"), token, specials=WORDS, vocab_size=V)
-        assert objective.sequence.listed is listed
+        assert objective.sequence.listed is expected
 
 
 @pytest.mark.parametrize("specials", SPECIALS)
@@ -278,43 +207,6 @@ def test_not_lazy(integrate: bool, kernels: torch.device, monkeypatch: pytest.Mo
             lambda: objective.propose(targets, references=listed(4, kernels), generator=seeded(kernels)),
         )
     )
-
-
-@pytest.mark.parametrize("scale", [1.0, 1e-320, math.inf])
-@pytest.mark.parametrize("kind", ["tilted", "literal", "batch"])
-@pytest.mark.parametrize("shape", [(1, 1, 2), (4, 6, 3), (9, 3, 33)])
-def test_importance_weights(
-    shape: tuple[int, int, int], kind: str, scale: float, kernels: torch.device, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    batch, steps, count = shape
-    scores = torch.randn(batch, count, generator=torch.Generator().manual_seed(4), dtype=torch.float64).to(kernels)
-    targets = sentences(batch, steps, WORDS, kernels)
-    law = ss.Rewarded(
-        lambda candidates, references: scores, ss.Hamming(0.4), scale, count, 0.6, weights=kind, against="target"
-    )
-    objective = ss.Objective(law, specials=WORDS, vocab_size=V).to(kernels)
-    assert_same(*both(monkeypatch, lambda: objective.propose(targets, generator=seeded(kernels))))
-
-
-@pytest.mark.parametrize("kind", ["tilted", "batch"])
-def test_importance_weights_of_nothing(kind: str, kernels: torch.device, monkeypatch: pytest.MonkeyPatch) -> None:
-    """A batch of padding: no item has a position."""
-    law = ss.Rewarded(ss.rewards.Constant(), ss.Hamming(0.4), 1.0, 2, weights=kind, against="target")
-    objective = ss.Objective(law, specials=WORDS, vocab_size=V).to(kernels)
-    targets = torch.zeros(3, 2, dtype=torch.long, device=kernels)
-    ours, plain = both(monkeypatch, lambda: objective.propose(targets, generator=seeded(kernels)))
-    assert torch.equal(ours.target.ids, plain.target.ids)
-    assert ours.target.weights.isfinite().all()
-    assert float(ours.ess) == float(plain.ess)
-
-
-@pytest.mark.parametrize("dtype", [torch.float16, torch.bfloat16, torch.float32, torch.int64])
-def test_scores_of_any_type(dtype: torch.dtype, kernels: torch.device, monkeypatch: pytest.MonkeyPatch) -> None:
-    scores = torch.tensor([[1, 2, 4], [3, 0, 1]], device=kernels).to(dtype)
-    law = ss.Rewarded(lambda candidates, references: scores, ss.Hamming(0.4), 0.9, 3, against="target")
-    objective = ss.Objective(law, specials=WORDS, vocab_size=V).to(kernels)
-    targets = sentences(2, 3, WORDS, kernels)
-    assert_same(*both(monkeypatch, lambda: objective.propose(targets, generator=seeded(kernels))))
 
 
 def test_targets_of_another_integer_type(kernels: torch.device) -> None:

@@ -15,7 +15,6 @@ from seqsmooth.data import Corpus
 from seqsmooth.models import Captioner
 from seqsmooth.training.build import Builder, make_optimizer
 from seqsmooth.training.config import Config, plain
-from seqsmooth.training.places import shipped_configs
 from seqsmooth.training.reader import differences, parse_config, read_config, text_of
 from seqsmooth.training.step import TrainingStep
 from seqsmooth.training.sweep import plan_sweep
@@ -183,12 +182,3 @@ def test_the_control_of_stage_two_differs_in_what_learns_alone() -> None:
         named = {"name", "row", "model.tuned", "optimizer.encoder_lr"}
         assert set(differences(plain(tuned), plain(frozen))) == named
         assert (tuned.model.tuned, frozen.model.tuned) == (11, 0)
-
-
-def test_configs_are_found_from_any_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.chdir(tmp_path)
-    assert shipped_configs()
-    assert read_config("configs/demo/mle.yaml").name == "demo/mle"
-    assert read_config("configs/demo/mle").row == "MLE"
-    with pytest.raises(ValueError, match="`config` must be a file that is there"):
-        read_config("configs/demo/nothing.yaml")

@@ -20,8 +20,8 @@ DESCRIPTION = """\
 Train a model as a config says, and keep everything in the folder of the run: resolved config, manifest, log.csv,
 checkpoints. The same command again goes on where the run stopped, exactly; a finished run is left as it is.
 
-CONFIG is a YAML file, here or among those that come with the package. Any of its values can be given on the command
-line by its dotted key, as in --trainer.max_epochs 1 or --objective.sequence.alpha 0.4.
+CONFIG is a YAML file, here or among those that come with the package; one of your own may extend one of those. Any of
+its values can be given on the command line by its dotted key, as in --trainer.max_epochs 1.
 
 A sweep is a YAML file, too: configs, seeds, and a grid of values. Each of its runs is a process of its own, whose
 output goes to console.log in the folder of the run; one that fails takes no other with it."""

@@ -16,6 +16,7 @@ from seqsmooth.integrations.trainer_loss import (
     at_home,
     check_objective,
     check_padding,
+    check_smoothing,
     check_vocabulary,
     checked_labels,
     head_of,
@@ -138,8 +139,7 @@ class Smoothed:
             return self.compute_loss(model, ready).detach(), None, None
 
     def _check_arguments(self) -> None:
-        factor = self.args.label_smoothing_factor
-        checks.must(factor == 0, "label_smoothing_factor", "0, as the objective smooths (Uniform is the same)", factor)
+        check_smoothing(self.args)
         gpus = self.args.n_gpu
         checks.must(gpus <= 1, "args.n_gpu", "1 (start one process a GPU with torchrun)", gpus)
         liger = self.args.use_liger_kernel

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import difflib
 import os
 from pathlib import Path
 
@@ -11,14 +12,25 @@ DATA = "SEQSMOOTH_DATA"
 """The environment variable that names the folder of all data."""
 
 
-def find_config(path: str | os.PathLike[str]) -> Path:
-    """A config: here, or else among those that come with the package, as in configs/demo/mle.yaml."""
+def find_config(path: str | os.PathLike[str], *, beside: Path = Path(), key: str = "config") -> Path:
+    """A config: in the folder `beside`, or else among those of the package, as in configs/demo/mle.yaml.
+
+    The suffix may be left out, and so may `configs/` where it is one of the package's.
+
+    Args:
+        path: of a YAML file; one that is absolute is that file and no other.
+        beside: the folder that `path` is seen from; the working directory by default.
+        key: what the path was given for.
+    """
     given = Path(path)
-    for place in (given, *(root.joinpath(*_below_configs(given)) for root in shipped_configs())):
+    for place in (beside / given, *_shipped(given)):
         for named in (place, place.parent / f"{place.name}.yaml"):
             if named.is_file():
                 return named.resolve()
-    raise checks.wrong("config", "a file that is there, here or among the configs of the package", str(path))
+    here = "here" if beside == Path() else f"in {beside}"
+    package = ", ".join(map(str, shipped_configs()))
+    rule = f"a file that is there, {here} or among the package's in {package}{_near(given, beside)}"
+    raise checks.wrong(key, rule, str(path))
 
 
 def shipped_configs() -> list[Path]:
@@ -46,6 +58,23 @@ def find_beside(corpus: Path, name: str, key: str) -> Path:
             return place.resolve()
     way_out = f"`seqsmooth glove {corpus} --out {corpus / name}` makes one"
     raise checks.wrong(key, f"a file that is there, in {corpus} or here ({way_out})", name)
+
+
+def _shipped(given: Path) -> list[Path]:
+    """Where a config of the package may be: below its folders, with or without their name in front."""
+    if given.is_absolute():
+        return []
+    places = ((root, root.joinpath(*_below_configs(given)).resolve()) for root in shipped_configs())
+    return [place for root, place in places if place.is_relative_to(root)]  # `..` may lead out of them
+
+
+def _near(given: Path, beside: Path) -> str:
+    """A hint at what may have been meant, in the folder `beside` or of the package; or nothing."""
+    names = [file.name for file in sorted(beside.glob("*.yaml"))]
+    names += [file.relative_to(root).as_posix() for root in shipped_configs() for file in sorted(root.rglob("*.yaml"))]
+    word = Path(*_below_configs(given))
+    found = difflib.get_close_matches(word.with_suffix(".yaml").as_posix(), names) if word.name else []
+    return f" (near it: {', '.join(found)})" if found else ""
 
 
 def _below_configs(path: Path) -> tuple[str, ...]:

@@ -107,9 +107,7 @@ def _merged(path: Path, below: tuple[Path, ...]) -> dict[str, Any]:
     bases = values.pop(EXTENDS, [])
     made: dict[str, Any] = {}
     for key, base in _bases(bases):
-        found = (path.parent / base).resolve()
-        checks.must(found.is_file(), EXTENDS, f"a file that is there, seen from {path}", base)
-        held = _merged(found, (*below, path))
+        held = _merged(find_config(base, beside=path.parent, key=EXTENDS), (*below, path))
         made = merge(made, _nested(key.split("."), held) if key else held)
     return merge(made, values)
 

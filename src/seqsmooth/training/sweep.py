@@ -47,8 +47,8 @@ class Planned:
 def plan_sweep(path: str | Path, runs: Path, overrides: Sequence[tuple[str, str]] = ()) -> list[Planned]:
     """The runs of a sweep file, in the order in which they are to be done: all of one seed, then the next.
 
-    The file holds a list `configs`, seen from the file; a list `seeds`; `overrides` by dotted key; and a `grid`, lists
-    of values by dotted key, of which every combination is a run.
+    The file holds a list `configs`, seen from the file or among those of the package; a list `seeds`; `overrides` by
+    dotted key; and a `grid`, lists of values by dotted key, of which every combination is a run.
     """
     file = find_config(path)
     held = load_yaml(file)
@@ -72,7 +72,7 @@ def plan_sweep(path: str | Path, runs: Path, overrides: Sequence[tuple[str, str]
     planned = []
     for seed in asked or seeds:
         for name in configs:
-            config = find_config(file.parent / str(name))
+            config = find_config(str(name), beside=file.parent, key="configs")
             for point in points:
                 changed = (*every, *_changes(config, every, point))
                 made = replace(read_config(config, changed), seed=seed)
