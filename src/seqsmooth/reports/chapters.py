@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from seqsmooth.reports.paper import PaperRow, paper_tables
 
 WITHOUT = ("captioning without attention", "captioning appendix, without attention")
 WITH = ("captioning with attention", "captioning appendix, with attention")
+VALIDATION = (
+    "The same models on the validation items, decoded as the test items were. The values of the losses were chosen on "
+    "these items, decoded greedily."
+)
 WMT, IWSLT = ("translation, WMT'14 English-French",), ("translation, IWSLT'14 German-English",)
 
 
@@ -43,6 +47,11 @@ class Chapter:
             for row in paper_tables()[name]:
                 found.setdefault(row.label, row)
         return found
+
+    def on(self, split: str) -> Chapter:
+        """The same for another split than "test", which no number of the paper is of."""
+        note = VALIDATION if split == "val" else self.note
+        return replace(self, title=f"{self.title} ({split})", beside="", note=note, whole=False)
 
 
 CHAPTERS = (

@@ -84,7 +84,12 @@ def _chapters(results: Results) -> list[tuple[Chapter, Group]]:
     known = {chapter.table for chapter in CHAPTERS}
     new = dict.fromkeys(group.table for group in results.groups if group.table not in known)
     every = [*CHAPTERS, *(Chapter(table, table or "Runs") for table in new)]
-    return [(chapter, group) for chapter in every for group in groups if group.table == chapter.table]
+    return [
+        (chapter if group.split == "test" else chapter.on(group.split), group)
+        for chapter in every
+        for group in groups
+        if group.table == chapter.table
+    ]
 
 
 def write_results(folder: Path, out: Path) -> Page:
@@ -115,9 +120,8 @@ def _glance(page: Page, seen: Glance) -> None:
 
 
 def _chapter(page: Page, group: Group, chapter: Chapter) -> None:
-    told = "" if group.split == "test" else f" ({group.split})"
-    name = page.slug(f"{chapter.title}{told}")
-    page.say(f"## {chapter.title}{told}", chapter.note)
+    name = page.slug(chapter.title)
+    page.say(f"## {chapter.title}", chapter.note)
     runs = times.trainings([one for line in group.lines for one in line.records])
     main = tables.MAIN[group.task]
     page.say(f"**{NAMES[main]}**, by loss:", tables.scores(group, chapter), tables.yardstick(group))
