@@ -7,10 +7,8 @@ from collections.abc import Callable
 import pytest
 import torch
 
-import seqsmooth as ss
 from mistakes.start import (
     HIDDEN,
-    LOGITS,
     REDUCTIONS,
     TARGETS,
     WEIGHT,
@@ -73,18 +71,6 @@ HEAD: Cases = {
     ),
     "chunk 0": (lambda: head(chunk=0), r"`chunk` must be 1 or more, but is 0"),
     "chunk 1.5": (lambda: head(chunk=1.5), r"`chunk` must be a whole number, but is 1\.5"),
-    "candidates of another objective": (
-        lambda: ss.mle()(LOGITS, ss.mle().propose(TARGETS)),
-        r"`candidates` must be from this objective's `propose`, but is from another's",
-    ),
-    "ignored positions before real ones when not lazy": (
-        lambda: on_own_prefixes().propose(TARGETS.flip(1).contiguous().index_fill(1, torch.tensor([0]), -100)),
-        r"`targets` must be free of ignored positions before real ones when lazy is False, but is not",
-    ),
-    "inputs without a BOS": (
-        lambda: ss.mle().propose(TARGETS).inputs,
-        r"`specials\.bos` must be given for `inputs` \(.*\), but is None",
-    ),
     "plain targets when not lazy": (
         lambda: on_own_prefixes().head(HIDDEN, WEIGHT, TARGETS),
         r"`candidates` must be from `propose` when lazy is False, so that samples are decoded, but is plain targets",
