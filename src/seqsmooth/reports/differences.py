@@ -43,9 +43,9 @@ def bracketed(ends: tuple[float, float] | None) -> str:
 
 
 def signed(value: float) -> str:
-    """With its sign, and never -0.00.
+    """With its sign, that of 0 too, for an interval from -0.00 on holds 0.
 
     >>> signed(1.234), signed(-0.001)
-    ('+1.23', '+0.00')
+    ('+1.23', '-0.00')
     """
-    return f"{round(value, 2) + 0.0:+.2f}"
+    return f"{value:+.2f}"
