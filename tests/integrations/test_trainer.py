@@ -283,20 +283,6 @@ def test_arguments_that_would_be_ignored_are_refused(options: dict[str, Any], se
         Fused(model=tiny.made("llama"), args=tiny.arguments(tmp_path, **options), objective=ss.mle())
 
 
-@pytest.mark.parametrize("evaluates", [False, True])
-def test_its_own_label_smoothing_beside_our_function_is_refused(evaluates: bool, tmp_path: Path) -> None:
-    data = tiny.items("llama", 4)
-    trainer = transformers.Trainer(
-        model=tiny.made("llama"),
-        args=tiny.arguments(tmp_path, label_smoothing_factor=0.1),
-        train_dataset=data,
-        eval_dataset=data,
-        compute_loss_func=huggingface(ss.mle()),
-    )
-    with pytest.raises(ValueError, match=r"`label_smoothing_factor` must be 0, as the objective smooths"):
-        trainer.evaluate() if evaluates else trainer.train()
-
-
 def test_bart_without_decoder_inputs_is_stopped(tmp_path: Path) -> None:
     """Else it reads the source as if it were the target, and learns without a word."""
     model = tiny.made("bart")

@@ -163,41 +163,6 @@ def test_padding_that_would_be_counted_is_refused() -> None:
         compute_loss(Seq2SeqLMOutput(LOGITS), torch.tensor([[4, 5, 0]]), num_items_in_batch=3)
 
 
-class Trainer:
-    """As much of one as shows who calls: it keeps its arguments to itself."""
-
-    def __init__(self, factor: float, compute_loss_func: Any) -> None:
-        self.args = SimpleNamespace(label_smoothing_factor=factor)
-        self.compute_loss_func = compute_loss_func
-
-    def compute_loss(self) -> Tensor:
-        return self.compute_loss_func(Seq2SeqLMOutput(LOGITS), LABELS, num_items_in_batch=3)
-
-
-@pytest.mark.parametrize("wrapped", [False, True])
-def test_the_trainers_own_label_smoothing_is_refused(wrapped: bool) -> None:
-    def given() -> Any:
-        compute_loss = huggingface(ss.mle())
-        return (lambda *args, **kwargs: compute_loss(*args, **kwargs)) if wrapped else compute_loss
-
-    torch.testing.assert_close(Trainer(0.0, given()).compute_loss(), torch.tensor(V).log())
-    sentence = (
-        r"^`label_smoothing_factor` must be 0, as the objective smooths \(leave it out; ss\.label_smoothing\(0\.25\) "
-        r"is the objective that does the same\), but is 0\.25 instead\.$"
-    )
-    refused = Trainer(0.25, given())
-    for _ in range(2):  # not only the first time that somebody tries
-        with pytest.raises(ValueError, match=sentence):
-            refused.compute_loss()
-
-
-def test_it_compiles_with_nobody_to_ask_who_calls() -> None:
-    logits, labels = batch(2, 4, 8)
-    compute_loss = huggingface(ss.label_smoothing(0.1), shift=True)
-    compiled = torch.compile(lambda logits: compute_loss(Unheard(logits), labels), backend="eager", fullgraph=True)
-    torch.testing.assert_close(compiled(logits), expected(logits, labels, shift=True, smoothing=0.1, items=None))
-
-
 def test_objectives_that_cannot_work_are_refused_at_once() -> None:
     with pytest.raises(ValueError, match=r"`objective\.lazy` must be True for compute_loss_func, which sees no other "):
         huggingface(ss.seq(0.3, lazy=False, vocab_size=V))

@@ -16,7 +16,6 @@ from seqsmooth.integrations.trainer_loss import (
     at_home,
     check_objective,
     check_padding,
-    check_smoothing,
     check_vocabulary,
     checked_labels,
     head_of,
@@ -139,7 +138,9 @@ class Smoothed:
             return self.compute_loss(model, ready).detach(), None, None
 
     def _check_arguments(self) -> None:
-        check_smoothing(self.args)
+        factor = self.args.label_smoothing_factor
+        rule = f"0, as the objective smooths (leave it out; ss.label_smoothing({factor:g}) does the same)"
+        checks.must(factor == 0, "label_smoothing_factor", rule, factor)
         gpus = self.args.n_gpu
         checks.must(gpus <= 1, "args.n_gpu", "1 (start one process a GPU with torchrun)", gpus)
         liger = self.args.use_liger_kernel

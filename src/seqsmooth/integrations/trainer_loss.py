@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import inspect
 from typing import Any
 
 import torch
@@ -78,8 +77,6 @@ class TrainerLoss:
         logits = _logits(outputs)
         targets = checked_labels(labels)
         _check_lengths(logits, targets, outputs)
-        if not self._called:
-            check_smoothing(_calling_arguments())
         if not self._called or checks.visible(targets):  # at the first step this waits for the device
             check_padding(self.objective, targets)
             self._called = True
@@ -98,16 +95,6 @@ def check_objective(objective: Objective) -> None:
     checks.must(objective.ignore_index == IGNORED, "objective.ignore_index", rule, objective.ignore_index)
     own = objective.token.true_prefix_only
     checks.must(not own, "objective.token", "a law for all batches", checks.described(objective.token))
-
-
-def check_smoothing(arguments: Any) -> None:
-    """Refuse the Trainer's own label smoothing.
-
-    It would train with the objective alone, and yet smooth the loss of an evaluation that generates.
-    """
-    factor = getattr(arguments, "label_smoothing_factor", 0)
-    way_out = f"leave it out; ss.label_smoothing({factor:g}) is the objective that does the same"
-    checks.must(factor == 0, "label_smoothing_factor", f"0, as the objective smooths ({way_out})", factor)
 
 
 def check_vocabulary(objective: Objective, model: nn.Module) -> None:
@@ -181,17 +168,6 @@ def at_home(objective: Objective, like: Tensor) -> Objective:
     """The objective where the model is. Moved once, at the first step."""
     away = any(buffer.device != like.device for buffer in objective.buffers())
     return objective.to(like.device) if away else objective
-
-
-def _calling_arguments() -> Any:
-    """The arguments of the Trainer that calls, None where none does: it hands over none, so we look who is calling."""
-    frame = None if torch.compiler.is_compiling() else inspect.currentframe()
-    while frame is not None:
-        held = getattr(frame.f_locals.get("self"), "__dict__", {})
-        if "compute_loss_func" in held:
-            return held.get("args")
-        frame = frame.f_back
-    return None
 
 
 def _need_decoder_inputs(model: nn.Module, args: tuple[Any, ...], given: dict[str, Any]) -> None:
