@@ -9,6 +9,7 @@ import tempfile
 from pathlib import Path
 
 import torch
+from torch import distributed
 
 import seqsmooth as ss
 from oracles import tiny_transformers as tiny
@@ -42,3 +43,6 @@ if __name__ == "__main__":
     found = {kind: result(kind) for kind in ("function", "mixin")}
     if os.environ.get("RANK") == "0":
         Path(sys.argv[1]).write_text(json.dumps(found), encoding="utf-8")
+    if distributed.is_initialized():  # the Trainer leaves that to us; a process that just ends may abort
+        distributed.barrier()
+        distributed.destroy_process_group()
