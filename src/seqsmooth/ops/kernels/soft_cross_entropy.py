@@ -228,7 +228,7 @@ def _tiling(vocab_size: int, parts: Parts, job: Job, logits: Tensor, slots: int,
         if parts.uniform:
             return 4096, 8
         return 8192, 8 if slots <= 16 else 4
-    if several and vocab_size > 16384:
+    if several and gradient and vocab_size > 16384:
         return 4096, 4
     single = parts.dense and not several and job.target.ids.shape[1] > 0
     if vocab_size < 1024 or (parts.uniform and vocab_size < 16384) or single:
