@@ -13,7 +13,7 @@ import pytest
 IDS, REALS, DOUBLES, BYTES = "*i64", "*fp32", "*fp64", "*u8"
 TARGETS = {
     **dict.fromkeys(
-        ("targets", "tokens", "inputs", "labels", "count", "slots", "pool", "sizes", "index", "samples"), IDS
+        ("targets", "tokens", "inputs", "labels", "count", "slots", "pool", "sizes", "index", "samples", "state"), IDS
     ),
     **dict.fromkeys(("weights", "whole", "ess", "background"), REALS),
     **dict.fromkeys(("points", "log_prob"), DOUBLES),
@@ -61,15 +61,16 @@ def variants() -> list[tuple[str, str, dict[str, str], dict[str, Any], int]]:
     truth = {"RATE": True, "SMOOTHED": False, "BLOCK": 128, "background": None, "index": None}
     for start in ({}, {"BOS": None, "inputs": None}):
         found.append(("target_kernels", "target_kernel", TARGETS, read | plain | truth | start, 4))
-    tile = {"WIDE": 32, "TALL": 8}
+    tile = {"WIDE": 32, "TALL": 8, "GIVEN": True, "state": None}
+    counting = {"WIDE": 32, "TALL": 8, "GIVEN": False, "points": None}
     for pool, rate in itertools.product([plain, placed, *sought], (False, True)):
         constants = read | pool | {"RATE": rate}
         found.append(("target_kernels", "target_kernel", TARGETS, constants | {"SMOOTHED": True, "BLOCK": 128}, 4))
         sizes = tile | {"PROBABLE": rate} | ({} if rate else {"log_prob": None})
         found.append(("target_kernels", "sample_kernel", TARGETS, constants | sizes, 4))
-    found.append(
-        ("target_kernels", "sample_kernel", TARGETS, read | plain | {"RATE": False, "PROBABLE": True} | tile, 4)
-    )
+    for way in (tile, counting):
+        constants = read | plain | {"RATE": False, "PROBABLE": True} | way
+        found.append(("target_kernels", "sample_kernel", TARGETS, constants, 4))
     found.append(("philox", "uniform_kernel", {"state": IDS, "made": DOUBLES, "count": "i32"}, {"BLOCK": 1024}, 4))
     barred = dict(zip("ABCDE", (0, 1, 2, 3, -1), strict=True))
     for block, narrow, warps in ((16, True, 1), (128, False, 2), (256, True, 4), (512, True, 8)):

@@ -48,6 +48,27 @@ def test_hamming(
         )
 
 
+@pytest.mark.parametrize("pool", ["vocab", "refs"])
+def test_samples_of_a_counting_generator_are_drawn_in_the_same_launch(
+    pool: str, kernels: torch.device, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The numbers are those of `Philox.uniforms`, and each launch is one draw."""
+    law = ss.Hamming(rate=0.4, pool=pool_of(pool, 4, kernels), alpha=0.7, samples=70)  # of several programs an item
+    objective = ss.Objective(law, specials=WORDS, vocab_size=V).to(kernels)
+    targets, references = sentences(4, 6, WORDS, kernels), listed(4, kernels)
+
+    def twice() -> tuple[ss.Candidates, ss.Candidates, Tensor]:
+        source = ss.Philox(5, kernels)
+        first, second = (objective.propose(targets, references=references, generator=source) for _ in range(2))
+        return first, second, source.get_state()
+
+    ours, plain = both(monkeypatch, twice)
+    for mine, theirs in zip(ours[:2], plain[:2], strict=True):
+        assert_same(mine, theirs)
+    assert not torch.equal(ours[0].target.ids, ours[1].target.ids)
+    assert ours[2].tolist() == plain[2].tolist() == [5, 2, 0]
+
+
 @pytest.mark.parametrize("strength", [{"tau": 0.3}, {"rate": 0.4}])
 @pytest.mark.parametrize("specials", SPECIALS)
 @pytest.mark.parametrize("samples", [None, 3])

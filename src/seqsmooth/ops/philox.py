@@ -34,14 +34,14 @@ class Philox:
         checks.at_least("seed", seed, 0)
         checks.must(seed < 2**63, "seed", "less than 2^63", seed)
         # The seed, the draws so far, and how many programs of a draw are done.
-        self._state = torch.tensor([seed, 0, 0], dtype=torch.int64, device=self.device)
+        self.state = torch.tensor([seed, 0, 0], dtype=torch.int64, device=self.device)
 
     def __repr__(self) -> str:
         return f"Philox(device={str(self.device)!r})"
 
     def get_state(self) -> Tensor:  # (3,) int64
         """A copy of where it is."""
-        return self._state.clone()
+        return self.state.clone()
 
     def set_state(
         self,
@@ -49,19 +49,19 @@ class Philox:
     ) -> None:
         """Go on from there; in place, where graphs look for it."""
         checks.shape("state", state, 3, letters="(3,)")
-        self._state.copy_(state)
+        self.state.copy_(state)
 
     def uniforms(self, shape: tuple[int, ...]) -> Tensor:  # (*shape)
         """Uniform numbers in [0, 1): of 53 bits, or of 24 where the device has no double precision."""
-        if dispatch.fused(self._state):
+        if dispatch.fused(self.state):
             from seqsmooth.ops.kernels import philox as kernels
 
-            return kernels.uniforms(self._state, shape)
+            return kernels.uniforms(self.state, shape)
         count = torch.Size(shape).numel()
-        seed, draws, _ = self._state.unbind()
+        seed, draws, _ = self.state.unbind()
         index = torch.arange(count, device=self.device)
         first, second, *_ = philox((index & LOW, index >> 32, draws & LOW, draws >> 32), (seed & LOW, seed >> 32))
-        self._state[1] += 1
+        self.state[1] += 1
         kind = finest(self.device)
         if kind == torch.float64:
             return ((first << 21) + (second >> 11)).to(kind).mul_(2.0**-53).reshape(shape)

@@ -19,14 +19,19 @@ Generator = torch.Generator | Philox
 
 def uniforms(shape: tuple[int, ...], like: Tensor, generator: Generator | None) -> Tensor:
     """Uniform numbers in [0, 1) on the device of `like`."""
+    check_device(generator, like)
+    if isinstance(generator, Philox):
+        return generator.uniforms(shape)
+    return torch.rand(shape, dtype=finest(like.device), device=like.device, generator=generator)
+
+
+def check_device(generator: Generator | None, like: Tensor) -> None:
+    """Refuse a generator of another device."""
     if generator is not None:
         here = like.device.type
         checks.must(
             generator.device.type == here, "generator", f"on the device of the targets, {here}", generator.device
         )
-    if isinstance(generator, Philox):
-        return generator.uniforms(shape)
-    return torch.rand(shape, dtype=finest(like.device), device=like.device, generator=generator)
 
 
 def categorical(

@@ -9,7 +9,7 @@ import torch
 from torch import Tensor
 
 from seqsmooth.ops import checks
-from seqsmooth.ops.sampling import Generator, uniforms
+from seqsmooth.ops.sampling import Generator
 from seqsmooth.ops.soft_target import Rows
 from seqsmooth.ops.tables import DenseTable, Table
 from seqsmooth.smoothing.pools import Listed, Pool, PoolName, Vocabulary, batch_has_row, not_in_batch
@@ -198,10 +198,8 @@ class Hamming(PooledLaw):
     def _fused_samples(self, truth: Truth, count: int, generator: Generator | None, *, probable: bool) -> Sampled:
         from seqsmooth.ops.kernels import targets
 
-        batch, steps = truth.source.targets.shape
         sites = self._fused_sites(truth, self.pool_of(truth))
-        points = uniforms((batch, count, steps), truth.source.targets, generator)
-        return targets.samples(truth.source, sites, points, self.alpha, probable=probable)
+        return targets.samples(truth.source, sites, count, generator, self.alpha, probable=probable)
 
     def _fused_sites(self, truth: Truth, pool: Pool | None) -> FusedSites:
         from seqsmooth.ops.kernels.sites import FusedSites

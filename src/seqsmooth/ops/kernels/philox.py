@@ -26,17 +26,26 @@ def uniforms(
 
 @triton.jit
 def uniform_kernel(state, made, count, BLOCK: tl.constexpr):
-    """Some numbers; the program that is done last counts the draw."""
-    seed = tl.load(state)
-    draws = tl.load(state + 1)
+    """Some numbers."""
     at = tl.program_id(0).to(tl.int64) * BLOCK + tl.arange(0, BLOCK)
-    low = tl.zeros([BLOCK], tl.int64) + draws
+    tl.store(made + at, uniforms_at(state, at), mask=at < count)
+    end_draw(state, tl.num_programs(0))
+
+
+@triton.jit
+def uniforms_at(state, at):
+    """The numbers of the next draw at some places (int64). Every program of the launch must end the draw."""
+    draws = tl.zeros_like(at) + tl.load(state + 1)
     first, second, _, _ = tl.philox(
-        seed, at.to(tl.uint32), (at >> 32).to(tl.uint32), low.to(tl.uint32), (low >> 32).to(tl.uint32)
+        tl.load(state), at.to(tl.uint32), (at >> 32).to(tl.uint32), draws.to(tl.uint32), (draws >> 32).to(tl.uint32)
     )
     bits = (first.to(tl.int64) << 21) + (second.to(tl.int64) >> 11)
-    tl.store(made + at, bits.to(tl.float64) * 1.1102230246251565e-16, mask=at < count)
-    done = tl.atomic_add(state + 2, 1)
-    if done == tl.num_programs(0) - 1:
-        tl.store(state + 1, draws + 1)
+    return bits.to(tl.float64) * 1.1102230246251565e-16
+
+
+@triton.jit
+def end_draw(state, programs):
+    """Count the draw, in the program that is done last: then all have read how many there were."""
+    if tl.atomic_add(state + 2, 1) == programs - 1:
+        tl.store(state + 1, tl.load(state + 1) + 1)
         tl.store(state + 2, 0)

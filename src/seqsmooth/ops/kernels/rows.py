@@ -84,6 +84,8 @@ def rows(
     logits += row * stride
     gradient += row * gradient_stride
     columns = tl.arange(0, BLOCK)
+    # On its way while the target is looked up.
+    raw = tl.load(logits + columns, mask=columns < limit, other=-float("inf"), eviction_policy="evict_last")
 
     full = share_of(items, factor, COUNTED)
     scale = full if FOLD else 1.0
@@ -167,7 +169,6 @@ def rows(
 
     # Logarithms are to base 2 from here on, and of z - base, base the greatest of the first block. Each thread sums its
     # own columns, so the loop has no barrier, and each block is loaded while the one before is worked on.
-    raw = tl.load(logits + columns, mask=columns < limit, other=-float("inf"), eviction_policy="evict_last")
     base = tl.max(_widened(raw, bias, columns, BLOCK, vocab_size, BIAS, PADDED), 0)
     base = tl.where(base == -float("inf"), 0.0, base)
     sums = tl.zeros([BLOCK // TOGETHER], tl.float32)
@@ -281,7 +282,9 @@ def rows(
         # Every slot writes the whole gradient of its token, so that two slots of one token write the same.
         tl.debug_barrier()
         short = token.to(tl.int32)
-        if DISTINCT:
+        if K + EXCLUDED == 1 and LISTS == 0:
+            q = scale * weight
+        elif DISTINCT:
             q = scale * joined(ids, id_row, id_slot, short, weight, written, row, ignore_index, K, SLOTS)
         else:
             same = (short[:, None] == short[None, :]) & filled[None, :]

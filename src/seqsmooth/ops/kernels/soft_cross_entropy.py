@@ -228,9 +228,12 @@ def _tiling(vocab_size: int, parts: Parts, job: Job, logits: Tensor, slots: int,
         if parts.uniform:
             return 4096, 8
         return 8192, 8 if slots <= 16 else 4
+    if vocab_size > 65536:
+        return 8192, 8
     if several and gradient and vocab_size > 16384:
         return 4096, 4
-    single = parts.dense and not several and job.target.ids.shape[1] > 0
+    shared = bool(parts.dense) and parts.dense[0].table.size == 1 and vocab_size > 16384  # one row, always near
+    single = parts.dense and not several and job.target.ids.shape[1] > 0 and not shared
     if vocab_size < 1024 or (parts.uniform and vocab_size < 16384) or single:
         return 1024, 4
     return 2048, 4

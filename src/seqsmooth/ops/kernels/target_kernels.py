@@ -9,6 +9,7 @@ from __future__ import annotations
 import triton
 import triton.language as tl
 
+from seqsmooth.ops.kernels.philox import end_draw, uniforms_at
 from seqsmooth.ops.kernels.pools import counted, put_up
 from seqsmooth.ops.kernels.sites import double, find_others, is_frozen, range_of, token_at
 
@@ -166,15 +167,15 @@ def sample_kernel(
     targets, stride_item, stride_step, batch, steps,
     tokens, inputs, mask, labels, count, slots, weights, whole, ess, ess_value,
     pool, sizes, places, pool_stride, drawn, vocab_size, law_0, law_1, law_2,
-    points, samples, sample_mask, log_prob, number, truth_weight, sample_weight,
+    points, state, samples, sample_mask, log_prob, number, truth_weight, sample_weight,
     IGNORED_0: tl.constexpr, IGNORED_1: tl.constexpr, FILLER: tl.constexpr, BOS: tl.constexpr,
     MANY: tl.constexpr, LONG: tl.constexpr,
     FROZEN_0: tl.constexpr, FROZEN_1: tl.constexpr, FROZEN_2: tl.constexpr, FROZEN_3: tl.constexpr,
     UNDRAWN_0: tl.constexpr, UNDRAWN_1: tl.constexpr, UNDRAWN_2: tl.constexpr, UNDRAWN_3: tl.constexpr,
     RATE: tl.constexpr, SIZED: tl.constexpr, LISTED: tl.constexpr, PLACED: tl.constexpr, GROUPED: tl.constexpr,
-    SEARCH: tl.constexpr, PROBABLE: tl.constexpr, WIDE: tl.constexpr, TALL: tl.constexpr,
+    SEARCH: tl.constexpr, PROBABLE: tl.constexpr, GIVEN: tl.constexpr, WIDE: tl.constexpr, TALL: tl.constexpr,
 ):  # fmt: skip
-    """Some samples of one item. One item too many counts."""
+    """Some samples of one item, from points that are given or made here. One item too many counts."""
     item = tl.program_id(0).to(tl.int64)
     part = tl.program_id(1)
     existing = item < batch
@@ -187,7 +188,11 @@ def sample_kernel(
     sample = part * TALL + tl.arange(0, TALL)
     drawn_here = (sample < number)[:, None] & real[None, :]
     where = (item * number + sample)[:, None] * steps + step[None, :]
-    point = tl.load(points + where, mask=drawn_here, other=1.0)
+    if GIVEN:
+        point = tl.load(points + where, mask=drawn_here, other=1.0)
+    else:
+        point = uniforms_at(state, where)
+        end_draw(state, tl.num_programs(0) * tl.num_programs(1))
     raw = tl.load(targets + item * stride_item + step * stride_step, mask=real, other=IGNORED_0)
     position = real & (raw != IGNORED_0) & (raw != IGNORED_1)
     token = tl.where(position, raw, FILLER)

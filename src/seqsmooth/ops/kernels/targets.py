@@ -13,7 +13,9 @@ from seqsmooth.ops.kernels.pools import Flags, barred
 from seqsmooth.ops.kernels.sites import FusedSites, nowhere, numbered
 from seqsmooth.ops.kernels.sizes import blocks, power_of_2
 from seqsmooth.ops.kernels.target_kernels import batch_kernel, sample_kernel, target_kernel
+from seqsmooth.ops.philox import Philox
 from seqsmooth.ops.positions import Positions, Reading, Source
+from seqsmooth.ops.sampling import Generator, check_device, uniforms
 from seqsmooth.ops.tables import DenseTable, padded
 
 
@@ -76,17 +78,25 @@ def batch_expectation(
 def samples(
     source: Source,
     sites: FusedSites,
-    points: Tensor,  # (B, L, T) float64, uniform in [0, 1)
+    number: int,
+    generator: Generator | None,
     alpha: float,
     *,
     probable: bool,
 ) -> Sampled:
-    """Samples of equal weight beside the truth; with the logarithms of their probability if that is wanted."""
-    batch, number, steps = points.shape
+    """Samples of equal weight beside the truth; with the logarithms of their probability if that is wanted.
+
+    A generator that counts on the device is drawn from in the same launch.
+    """
+    batch, steps = source.targets.shape
+    shape, device = (batch, number, steps), source.targets.device
+    check_device(generator, source.targets)
+    state = generator.state if isinstance(generator, Philox) else None
+    points = uniforms(shape, source.targets, generator) if state is None else None
     out = _allocate(source, number + 1, float(number))
-    tokens = torch.empty_like(points, dtype=torch.int64)
-    mask = torch.empty_like(points, dtype=torch.bool)
-    log_prob = torch.empty(batch, number, dtype=torch.float64, device=points.device) if probable else None
+    tokens = torch.empty(shape, dtype=torch.int64, device=device)
+    mask = torch.empty(shape, dtype=torch.bool, device=device)
+    log_prob = torch.empty(batch, number, dtype=torch.float64, device=device) if probable else None
     wide = power_of_2(steps)
     tall = min(power_of_2(number), max(1, 512 // wide))
     (given, constants), (places, more) = out.arguments(source), sites.arguments()
@@ -94,8 +104,8 @@ def samples(
     launch(
         sample_kernel,
         (batch + 1, blocks(number, tall)),
-        (*given, *places, points, tokens, mask.view(torch.uint8), log_prob, number, *weights),
-        constants | more | {"PROBABLE": probable, "WIDE": wide, "TALL": tall},
+        (*given, *places, points, state, tokens, mask.view(torch.uint8), log_prob, number, *weights),
+        constants | more | {"PROBABLE": probable, "GIVEN": points is not None, "WIDE": wide, "TALL": tall},
         num_warps=4 if wide * tall <= 1024 else 8,
     )
     return Sampled(out.reading(), tokens, mask, log_prob)
