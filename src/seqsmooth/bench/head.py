@@ -101,7 +101,7 @@ def _whole(loss: Loss) -> Callable[[GivenHidden], Call]:
         loss.propose(given.words)  # what it makes when first called could not be made in a graph
         # As a training step has it: in a graph, beside the model; calls submitted one by one would gain nothing, and
         # a loss without samples is called with plain targets.
-        aside = torch.cuda.Stream() if given.hidden.is_cuda else None  # type: ignore[no-untyped-call]
+        aside = torch.cuda.Stream(priority=-1) if given.hidden.is_cuda else None  # type: ignore[no-untyped-call]
         plain = objective.sequence.only_truth
 
         def compute() -> Tensor:

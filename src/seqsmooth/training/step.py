@@ -93,7 +93,8 @@ class TrainingStep:
         self.parameters = [value for group in optimizer.param_groups for value in group["params"]]
         self.device = home
         apart = home.type == "cuda" and objective.lazy
-        self._aside = torch.cuda.Stream(home) if apart else None  # type: ignore[no-untyped-call]
+        # Proposals are small, and come before what the model has waiting.
+        self._aside = torch.cuda.Stream(home, priority=-1) if apart else None  # type: ignore[no-untyped-call]
 
     def __call__(self, *batches: Batch) -> Report:
         """Learn from a batch, or from several as if they were one: their gradients are accumulated."""
