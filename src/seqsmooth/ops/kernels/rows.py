@@ -77,7 +77,7 @@ def rows(
     SINGLE: tl.constexpr,  # the first table has one row only
     BIAS: tl.constexpr, LABELS: tl.constexpr, ENTROPY: tl.constexpr, GRADIENT: tl.constexpr,
     COUNTED: tl.constexpr, FOLD: tl.constexpr, AGAIN: tl.constexpr,
-    EXACT: tl.constexpr, PADDED: tl.constexpr, BLOCK: tl.constexpr,
+    EXACT: tl.constexpr, PADDED: tl.constexpr, TABLES: tl.constexpr, BLOCK: tl.constexpr,
 ):  # fmt: skip
     """One row, a block of columns at a time."""
     row = tl.program_id(0).to(tl.int64)
@@ -158,14 +158,14 @@ def rows(
         share = scale * tl.load(share_1 + row).to(tl.float32)
         share = tl.where(number_1 >= 0, share, 0.0)
         row_1 = table_1 if SINGLE else table_1 + tl.maximum(number_1, 0) * stride_1
-        ahead = tl.load(row_1 + last, mask=last < limit_1, other=0.0)
+        ahead = tl.load(row_1 + last, mask=last < limit_1, other=0.0, eviction_policy=TABLES)
         chosen_1 = tl.load(row_1 + token, mask=written, other=0.0)
     elif J1 > 1:
         first_1 = first_rows(table_1, stride_1, merged_1, numbers_1, distinct_1)
-        one_1, two_1, three_1 = values_at(first_1, limit_1, distinct_1, last)
+        one_1, two_1, three_1 = values_at(first_1, limit_1, distinct_1, last, TABLES)
     if J2 > 0:
         first_2 = first_rows(table_2, stride_2, merged_2, numbers_2, distinct_2)
-        one_2, two_2, three_2 = values_at(first_2, limit_2, distinct_2, last)
+        one_2, two_2, three_2 = values_at(first_2, limit_2, distinct_2, last, TABLES)
 
     # Logarithms are to base 2 from here on, and of z - base, base the greatest of the first block. Each thread sums its
     # own columns, so the loop has no barrier, and each block is loaded while the one before is worked on.
@@ -239,19 +239,19 @@ def rows(
                 law = tl.zeros([BLOCK], tl.float32)
                 if J1 == 1:
                     law = share * ahead.to(tl.float32)
-                    ahead = tl.load(row_1 + after, mask=after >= 0, other=0.0)
+                    ahead = tl.load(row_1 + after, mask=after >= 0, other=0.0, eviction_policy=TABLES)
                 elif J1 > 1:
                     law = scale * mixture(
                         first_1, one_1, two_1, three_1,
-                        table_1, stride_1, limit_1, merged_1, numbers_1, distinct_1, at, J1,
+                        table_1, stride_1, limit_1, merged_1, numbers_1, distinct_1, at, J1, TABLES,
                     )  # fmt: skip
-                    one_1, two_1, three_1 = values_at(first_1, limit_1, distinct_1, after)
+                    one_1, two_1, three_1 = values_at(first_1, limit_1, distinct_1, after, TABLES)
                 if J2 > 0:
                     law += scale * mixture(
                         first_2, one_2, two_2, three_2,
-                        table_2, stride_2, limit_2, merged_2, numbers_2, distinct_2, at, J2,
+                        table_2, stride_2, limit_2, merged_2, numbers_2, distinct_2, at, J2, TABLES,
                     )  # fmt: skip
-                    one_2, two_2, three_2 = values_at(first_2, limit_2, distinct_2, after)
+                    one_2, two_2, three_2 = values_at(first_2, limit_2, distinct_2, after, TABLES)
                 dots += _summed(law * tl.maximum(z, LOWEST), BLOCK)
             if GRADIENT:
                 p = tl.exp2(z)
@@ -294,14 +294,14 @@ def rows(
         if J1 == 1:
             q += share * chosen_1.to(tl.float32)
         elif J1 > 1:
-            one, two, three = values_at(first_1, limit_1, distinct_1, token)
+            one, two, three = values_at(first_1, limit_1, distinct_1, token, TABLES)
             q += scale * mixture(
-                first_1, one, two, three, table_1, stride_1, limit_1, merged_1, numbers_1, distinct_1, token, J1
+                first_1, one, two, three, table_1, stride_1, limit_1, merged_1, numbers_1, distinct_1, token, J1, TABLES
             )  # fmt: skip
         if J2 > 0:
-            one, two, three = values_at(first_2, limit_2, distinct_2, token)
+            one, two, three = values_at(first_2, limit_2, distinct_2, token, TABLES)
             q += scale * mixture(
-                first_2, one, two, three, table_2, stride_2, limit_2, merged_2, numbers_2, distinct_2, token, J2
+                first_2, one, two, three, table_2, stride_2, limit_2, merged_2, numbers_2, distinct_2, token, J2, TABLES
             )  # fmt: skip
         p = tl.exp2(far)
         slope = mass * p - q

@@ -88,9 +88,10 @@ def run(
         *((None, None) if law is None else (law.index.contiguous(), law.weights.contiguous())),
         job.ignore_index,
     )  # fmt: skip
+    single = bool(parts.dense) and parts.dense[0].table.size == 1
     constants = same | {
         "LISTS": lists, "LENGTH": length, "DISTINCT": distinct(target, parts), "SLOTS": width,
-        "SINGLE": bool(parts.dense) and parts.dense[0].table.size == 1,
+        "SINGLE": single, "TABLES": "" if single else "evict_first",  # rows of many are seldom read again soon
         "J0": j0, "S0": s0, "J1": j1, "S1": s1, "J2": j2, "S2": s2, "J3": j3, "S3": s3,
         "LABELS": labels is not None, "GRADIENT": by_rows, "PADDED": limit > vocab_size,
         "AGAIN": upstream is not None and law is None, "BLOCK": block,
@@ -230,8 +231,8 @@ def _tiling(vocab_size: int, parts: Parts, job: Job, logits: Tensor, slots: int,
         return 8192, 8 if slots <= 16 else 4
     if vocab_size > 65536:
         return 8192, 8
-    if several and gradient and vocab_size > 16384:
-        return 4096, 4
+    if several and gradient:
+        return 4096 if vocab_size > 16384 else 1024, 4
     shared = bool(parts.dense) and parts.dense[0].table.size == 1 and vocab_size > 16384  # one row, always near
     single = parts.dense and not several and job.target.ids.shape[1] > 0 and not shared
     if vocab_size < 1024 or (parts.uniform and vocab_size < 16384) or single:

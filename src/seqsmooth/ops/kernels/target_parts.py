@@ -122,18 +122,20 @@ def first_rows(table, stride, merged, numbers, distinct):
 
 
 @triton.jit
-def values_at(first, limit, distinct, at):
+def values_at(first, limit, distinct, at, POLICY: tl.constexpr):
     """What these three rows have at some columns, 0 before the first and after the last."""
     _, row_1, _, row_2, _, row_3 = first
     inside = (at >= 0) & (at < limit)
-    one = tl.load(row_1 + at, mask=inside & (distinct > 0), other=0.0)
-    two = tl.load(row_2 + at, mask=inside & (distinct > 1), other=0.0)
-    three = tl.load(row_3 + at, mask=inside & (distinct > 2), other=0.0)
+    one = tl.load(row_1 + at, mask=inside & (distinct > 0), other=0.0, eviction_policy=POLICY)
+    two = tl.load(row_2 + at, mask=inside & (distinct > 1), other=0.0, eviction_policy=POLICY)
+    three = tl.load(row_3 + at, mask=inside & (distinct > 2), other=0.0, eviction_policy=POLICY)
     return one, two, three
 
 
 @triton.jit
-def mixture(first, one, two, three, table, stride, limit, merged, numbers, distinct, at, J: tl.constexpr):
+def mixture(
+    first, one, two, three, table, stride, limit, merged, numbers, distinct, at, J: tl.constexpr, POLICY: tl.constexpr
+):  # fmt: skip
     """The weighted sum of all listed rows of a table at some columns, of which the first three are loaded."""
     weight_1, _, weight_2, _, weight_3, _ = first
     total = weight_1 * one.to(tl.float32) + weight_2 * two.to(tl.float32)
@@ -142,7 +144,8 @@ def mixture(first, one, two, three, table, stride, limit, merged, numbers, disti
     if J > 3:
         for j in range(3, distinct):
             weight, row = _nth(table, stride, merged, numbers, distinct, j)
-            total += weight * tl.load(row + at, mask=(at >= 0) & (at < limit), other=0.0).to(tl.float32)
+            inside = (at >= 0) & (at < limit)
+            total += weight * tl.load(row + at, mask=inside, other=0.0, eviction_policy=POLICY).to(tl.float32)
     return total
 
 
