@@ -193,6 +193,29 @@ def test_dropout_is_where_its_name_says(name: str, place: str) -> None:
     assert not torch.equal(dropped, expected)
 
 
+def test_dropout_of_the_image() -> None:
+    """Each sequence has a mask of its own, also those of one image."""
+    model = build("show_tell").train()
+    for part in model.modules():
+        if isinstance(part, torch.nn.Dropout):
+            part.p = 0.0
+    (features,) = cast(given("show_tell"), torch.float64)
+    inputs = (features[:1].expand(2, -1),)
+    tokens = TOKENS[:1].expand(2, -1)
+    model.image_dropout.p = 0.5
+    one, other = model(inputs, tokens)
+    assert not torch.equal(one, other)
+    model.image_dropout.p = 1.0
+    dropped = model(inputs, tokens)
+    first, _ = model.step(model.encode(*inputs), model.start(model.encode(*inputs)), tokens[:, 0])
+    with torch.no_grad():
+        model.image.weight.zero_()
+        model.image.bias.zero_()
+    model.image_dropout.p = 0.0
+    torch.testing.assert_close(dropped, model(inputs, tokens))
+    torch.testing.assert_close(first, dropped[:, 0])
+
+
 def test_dropout_between_layers_cuts_them() -> None:
     """Where all is dropped, the second layer sees the context alone: whatever the first one's words are."""
     model, inputs = build("rnnsearch_two").train(), cast(given("rnnsearch"), torch.float64)

@@ -237,6 +237,19 @@ def test_runs_that_differ_in_more_than_their_seed_are_no_row(
     assert [row.label for row in gather([folders[0], tmp_path / "other"], "test")] == ["MLE", "Another loss"]
 
 
+def test_a_run_from_before_an_option_came_has_its_default(folders: list[Path], tmp_path: Path) -> None:
+    shutil.copytree(folders[1], tmp_path / "other")
+    held = json.loads((tmp_path / "other" / "manifest.json").read_text())
+    assert held["config"]["data"].pop("fraction") == 1.0
+    (tmp_path / "other" / "manifest.json").write_text(json.dumps(held))
+    (row,) = gather([folders[0], tmp_path / "other"], "test")
+    assert len(row.scores) == 2
+    held["config"]["data"]["no such key"] = 1  # of a version that this one does not know
+    (tmp_path / "other" / "manifest.json").write_text(json.dumps(held))
+    with pytest.raises(ValueError, match=r"differ in `data\.fraction`, `data\.no such key`"):
+        gather([folders[0], tmp_path / "other"], "test")
+
+
 def test_rows_decoded_in_different_ways_do_not_compare(folders: list[Path], tmp_path: Path) -> None:
     mle, tok = (tmp_path / name for name in ("mle", "tok"))
     shutil.copytree(folders[0], mle)

@@ -122,7 +122,8 @@ def test_every_row_is_there_with_our_recipe_and_with_the_authors_values() -> Non
 
 def test_fifteen_epochs_differ_from_nine_in_nothing_else() -> None:
     folder = ROOT / "coco" / "stage_one"
-    rows = [path for path in (folder / "fifteen").glob("*.yaml") if path in FILES]
+    every = [path for path in (folder / "fifteen").glob("*.yaml") if path in FILES]
+    rows = [path for path in every if path.stem != "mle_fp32"]
     for path in rows:
         long, short = read_config(path), read_config(folder / path.name)
         assert set(differences(plain(short), plain(long))) == {"name", "table", "trainer.max_epochs"}, path.stem
@@ -130,6 +131,22 @@ def test_fifteen_epochs_differ_from_nine_in_nothing_else() -> None:
         assert long.trainer.max_epochs % long.validation.every == 0, "the last weights are looked at"
     planned = plan_sweep(folder / "fifteen" / "main.sweep.yaml", Path("runs"))
     assert {each.config for each in planned} == set(rows)
+    fp32 = read_config(folder / "fifteen" / "mle_fp32.yaml")
+    mle = read_config(folder / "fifteen" / "mle.yaml")
+    assert set(differences(plain(mle), plain(fp32))) == {"name", "row", "trainer.precision"}
+
+
+def test_the_study_of_mle_changes_a_setting_or_two() -> None:
+    folder = ROOT / "coco" / "restval" / "fifteen"
+    mle = read_config(folder / "mle.yaml")
+    planned = plan_sweep(folder / "settings.sweep.yaml", Path("runs"))
+    assert {each.config for each in planned} == {path for path in folder.glob("*.yaml") if path in FILES}
+    for each in planned[1:]:
+        changed = set(differences(plain(mle), plain(each.made))) - {"name", "row", "seed"}
+        assert changed, each.config
+        settings = ("model.", "schedule.", "optimizer.lr", "trainer.precision")
+        assert all(key.startswith(settings) for key in changed), each.config
+        assert each.made.objective == mle.objective
 
 
 def test_a_value_that_was_chosen_is_in_one_place() -> None:

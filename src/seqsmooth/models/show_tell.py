@@ -35,6 +35,7 @@ class ShowTell(Model[Image, Cell]):
         embedding_size: E; the paper's 512.
         units: H of the LSTM; the paper's 512.
         embedding_dropout: of the words read.
+        image_dropout: of the image, as the word that it is; the authors have none.
         output_dropout: of the hidden states that leave.
         tied: one matrix reads and writes words; E must be H.
         vectors: where the embedding starts from.
@@ -59,6 +60,7 @@ class ShowTell(Model[Image, Cell]):
         units: int = 512,
         *,
         embedding_dropout: float = 0.5,
+        image_dropout: float = 0.0,
         output_dropout: float = 0.0,
         tied: bool = False,
         vectors: Tensor | None = None,  # (V, E)
@@ -73,6 +75,7 @@ class ShowTell(Model[Image, Cell]):
         checks.flag("tied", tied)
         self.head = output(units, vocab_size, self.embedding if tied else None)
         self.embedding_dropout = nn.Dropout(checks.fraction("embedding_dropout", embedding_dropout))
+        self.image_dropout = nn.Dropout(checks.fraction("image_dropout", image_dropout))
         self.output_dropout = nn.Dropout(checks.fraction("output_dropout", output_dropout))
 
     def encode(
@@ -86,7 +89,7 @@ class ShowTell(Model[Image, Cell]):
 
     def start(self, memory: Image) -> Cell:
         """After the image."""
-        _, (hidden, cell) = self.lstm(memory.token.unsqueeze(0))
+        _, (hidden, cell) = self.lstm(self.image_dropout(memory.token).unsqueeze(0))
         return Cell(hidden.squeeze(0), cell.squeeze(0))
 
     def decode(
@@ -97,7 +100,8 @@ class ShowTell(Model[Image, Cell]):
         """The hidden states after each of the tokens."""
         # Time first, as cuDNN has it.
         words = self.embedding_dropout(self.embedding(tokens.t()))
-        read, _ = self.lstm(torch.cat([memory.token.unsqueeze(0).to(words.dtype), words]))
+        image = self.image_dropout(memory.token).unsqueeze(0)
+        read, _ = self.lstm(torch.cat([image.to(words.dtype), words]))
         hidden: Tensor = self.output_dropout(read[1:])
         return hidden.transpose(0, 1)
 

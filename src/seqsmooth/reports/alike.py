@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from seqsmooth.training.reader import differences, listed_keys
+from seqsmooth.training.reader import completed, differences, listed_keys
 from seqsmooth.training.runs import FREE
 
 UNLIKE = (*FREE, "name", "seed", "trainer.device", "trainer.bundle")
@@ -37,7 +37,7 @@ def check_row(label: str, members: Sequence[Member]) -> None:
     first, *others = members
     known = {first.seed: first.called}
     for other in others:
-        keys = [key for key in differences(first.config, other.config) if key not in UNLIKE]
+        keys = [key for key in differences(completed(first.config), completed(other.config)) if key not in UNLIKE]
         parts = [listed_keys(keys)] if keys else []
         parts += ["their corpus"] if first.data != other.data else []
         parts += ["how they were decoded"] if first.decoding != other.decoding else []

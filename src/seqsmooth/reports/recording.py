@@ -23,7 +23,7 @@ from seqsmooth.reports.record import FACTS, SEED, Record, Tally, Written
 from seqsmooth.text import Vocabulary
 from seqsmooth.training.config import plain
 from seqsmooth.training.places import find_config
-from seqsmooth.training.reader import differences, read_config
+from seqsmooth.training.reader import completed, differences, read_config
 from seqsmooth.training.runs import FREE, Run
 from seqsmooth.training.writing import check_own, check_weights, known_settings
 
@@ -146,8 +146,9 @@ def _training(facts: Mapping[str, Any]) -> str:
             shipped = _without_places(json.loads(json.dumps(plain(read_config(find_config(path))))))
         except ValueError:
             continue
-        changed = [key for key in differences(shipped, facts["config"]) if key not in (*FREE, *_NAMES)]
-        words = [word for key in changed for word in (f"--{key}", json.dumps(_at(facts["config"], key)))]
+        config = completed(facts["config"])
+        changed = [key for key in differences(shipped, config) if key not in (*FREE, *_NAMES)]
+        words = [word for key in changed for word in (f"--{key}", json.dumps(_at(config, key)))]
         words += [] if shipped["name"] == name else ["--run", f"runs/{name}/{seed}"]
         return shlex.join(["seqsmooth", "train", str(path), *words, "--seed", str(seed)])
     # A config of one's own: the folder of the run keeps it as it was resolved, with its name and its seed.

@@ -69,6 +69,18 @@ def text_of(config: Config) -> str:
     return text
 
 
+def completed(values: Mapping[str, Any]) -> Mapping[str, Any]:
+    """A config that was written out before some option came, with the default of that option.
+
+    One that cannot be read any more stays as it is.
+    """
+    try:
+        made: Mapping[str, Any] = sections.plain(parse_config(values))
+    except ValueError:
+        return values
+    return made
+
+
 def differences(one: Mapping[str, Any], other: Mapping[str, Any], prefix: str = "") -> list[str]:
     """The dotted keys at which two configs, as plain mappings, differ."""
     found = []

@@ -20,7 +20,7 @@ from seqsmooth.training.config import Config, plain
 from seqsmooth.training.journal import read_log
 from seqsmooth.training.model_sections import without_starts
 from seqsmooth.training.places import find_corpus
-from seqsmooth.training.reader import differences, listed_keys, load_yaml, parse_config, text_of
+from seqsmooth.training.reader import completed, differences, listed_keys, load_yaml, parse_config, text_of
 from seqsmooth.version import __version__
 
 if TYPE_CHECKING:
@@ -100,7 +100,7 @@ class Run:
 
     def changed(self, config: Config) -> list[str]:
         """The dotted keys at which a config would make another run of it."""
-        return [key for key in differences(self.manifest["config"], plain(config)) if key not in FREE]
+        return [key for key in differences(completed(self.manifest["config"]), plain(config)) if key not in FREE]
 
     def decoded(self, split: str) -> Path:
         """Where the hypotheses of a split are."""
