@@ -60,7 +60,6 @@ class Logits:
     chunks: int
 
     @classmethod
-    @torch.no_grad()
     def first(
         cls,
         hidden: Tensor,  # (N, D)
@@ -68,6 +67,7 @@ class Logits:
         chunk: int | None,
     ) -> Logits:
         """The buffer, with the product for the first chunk on its way."""
+        hidden, weight = hidden.detach(), weight.detach()
         count, vocab_size = hidden.shape[0], weight.shape[0]
         width = padded(vocab_size)
         most = chunk or max(1, CHUNK_BYTES // (width * hidden.element_size()))

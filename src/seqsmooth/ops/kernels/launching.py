@@ -29,7 +29,7 @@ def launch(
     names = kernel.arg_names[len(given) :]
     last = tuple(map(constants.__getitem__, names))
     assert isinstance(given[0], Tensor)
-    key = (id(kernel), given[0].get_device(), last, *options.values(), *map(_looks, given))
+    key = (id(kernel), given[0].get_device(), last, *options.values(), *_looks(given))
     known = _compiled.get(key)
     if known is not None:
         known[0][(*grid, 1, 1)[:3]](*given, *last)
@@ -39,10 +39,15 @@ def launch(
         _compiled[key] = made, kernel  # which lives as long, so that no other has its id
 
 
-def _looks(value: object) -> object:
-    """All of an argument that a compiled kernel depends on."""
-    if isinstance(value, Tensor):
-        return value.dtype, value.data_ptr() % 16 == 0
-    if type(value) is int:
-        return 1 if value == 1 else (value % 16 == 0, -(2**31) <= value < 2**31)
-    return type(value)
+def _looks(given: tuple[Any, ...]) -> list[object]:
+    """All of the arguments that a compiled kernel depends on. One loop, for there are sixty of them in places."""
+    seen: list[object] = []
+    for value in given:
+        kind = type(value)
+        if kind is int:
+            seen.append(1 if value == 1 else (value % 16 == 0, -(2**31) <= value < 2**31))
+        elif isinstance(value, Tensor):
+            seen += value.dtype, value.data_ptr() % 16 == 0
+        else:
+            seen.append(kind)
+    return seen
