@@ -73,7 +73,8 @@ CHAPTERS = (
         WITHOUT,
         "stage one",
         "Some rows of the table above, trained for fifteen epochs instead of nine: whether what they say depends on "
-        "how long a model learns. Nothing else differs, and the learning rate falls over the whole of the run.",
+        "how long a model learns. Nothing else differs but what the name of a row says, and the learning rate falls "
+        "over the whole of the run.",
         "COCO, 15 epochs",
         whole=False,
     ),
