@@ -93,3 +93,23 @@ def test_the_head_multiplies_before_it_looks_at_targets(as_on_a_gpu: None) -> No
         objective.head(torch.randn(*TARGETS.shape, 5), torch.randn(V, 5), TARGETS)
     assert names.index("mm.out") < names.index("target_kernel"), names
     assert names.count("mm.out") == 1
+
+
+def test_a_counting_generator_needs_no_launch(as_on_a_gpu: None) -> None:
+    objective = ss.Objective(ss.Hamming(0.3, samples=5), specials=SPECIALS, vocab_size=V)
+    source = ss.Philox(0)
+    with counted() as names:
+        objective.propose(TARGETS, generator=source)
+    assert names == ["sample_kernel"]
+
+
+@pytest.mark.parametrize(("head", "expected"), [(True, "rescaled"), (False, "rows")])
+def test_launches_of_a_backward_pass(head: bool, expected: str, as_on_a_gpu: None) -> None:
+    """No zeros are made for the NLL, which has no gradient."""
+    objective = ss.mle(specials=SPECIALS, vocab_size=V)
+    hidden, weight = torch.randn(*TARGETS.shape, 5, requires_grad=True), torch.randn(V, 5)
+    logits = torch.randn(*TARGETS.shape, V, requires_grad=True)
+    loss = objective.head(hidden, weight, TARGETS) if head else objective(logits, TARGETS)
+    with counted() as names:
+        loss.total.backward()
+    assert [name for name in names if name != "ones_like.default"] == [expected]

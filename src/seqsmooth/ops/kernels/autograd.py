@@ -112,10 +112,11 @@ class _RowLosses(torch.autograd.Function):
         run(logits, ctx.gradient, None, job, by_row)
         results = _summed(by_row, job) if job.reduced else by_row
         ctx.mark_non_differentiable(results[1])
+        ctx.set_materialize_grads(False)  # or else zeros would be made for it
         return results
 
     @staticmethod
-    def backward(ctx: Any, upstream: Tensor, _: Tensor) -> tuple[Tensor | None, ...]:
+    def backward(ctx: Any, upstream: Tensor, _: None) -> tuple[Tensor | None, ...]:
         job: Job = ctx.job
         gradient, ctx.gradient = ctx.gradient, None  # given away: a second pass through the graph makes its own
         if ctx.overwritten:
@@ -151,10 +152,11 @@ class _HeadLosses(torch.autograd.Function):
         first = first or Logits.first(hidden, weight, chunk)
         results, ctx.gradients = _chunked(hidden, weight, bias, job, first, ctx.wanted)
         ctx.mark_non_differentiable(results[1])
+        ctx.set_materialize_grads(False)  # or else zeros would be made for it
         return results
 
     @staticmethod
-    def backward(ctx: Any, upstream: Tensor, _: Tensor) -> tuple[Tensor | None, ...]:
+    def backward(ctx: Any, upstream: Tensor, _: None) -> tuple[Tensor | None, ...]:
         job: Job = ctx.job
         if ctx.gradients is not None and not torch.is_grad_enabled():
             made, ctx.gradients = ctx.gradients, None  # given away: a second pass through the graph makes its own
