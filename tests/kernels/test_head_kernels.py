@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import pytest
 import torch
+from torch import Tensor
 from torch.nn import functional as F
 
 from oracles.kernel_jobs import in_double, slack, some_job
-from seqsmooth.ops.cross_entropy import plain_losses
+from seqsmooth.ops.cross_entropy import losses, plain_losses
 from seqsmooth.ops.head import linear_losses
 
 pytest.importorskip("triton")
@@ -38,6 +41,25 @@ def test_head(kernels: torch.device, kind: str, bias: bool, chunk: int | None, u
         torch.testing.assert_close(slope, repeat)
     with torch.no_grad():
         assert linear_losses(ours[0], ours[1], ours[2] if bias else None, job, chunk).smoothed == found.smoothed
+
+
+class _Cut(torch.autograd.Function):
+    @staticmethod
+    def forward(ctx: Any, value: Tensor) -> Tensor:
+        return value.clone()
+
+    @staticmethod
+    def backward(ctx: Any, upstream: Tensor) -> None:
+        return None
+
+
+def test_below_a_cut_there_is_no_gradient(kernels: torch.device) -> None:
+    job = some_job("labels", 5, 37, kernels, entropy=False, reduced=True)
+    hidden, weight = (torch.randn(rows, 6, device=kernels, requires_grad=True) for rows in (5, 37))
+    logits = torch.randn(5, 37, device=kernels, requires_grad=True)
+    for made in (linear_losses(hidden, weight, None, job, None), losses(logits, job)):
+        _Cut.apply(made.smoothed).backward()
+    assert all(value.grad is None for value in (hidden, weight, logits))
 
 
 @pytest.mark.parametrize("chunk", [None, 20, 5])

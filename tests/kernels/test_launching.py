@@ -79,6 +79,14 @@ def test_what_a_kernel_is_compiled_for(other: dict[str, Any]) -> None:
     assert len(kernel.compiled) == 2
 
 
+@pytest.mark.parametrize(("number", "flag"), [(1, True), (0, False)])
+def test_a_flag_is_no_number(number: int, flag: bool) -> None:
+    kernel = Kernel()
+    launched(kernel, count=number)
+    launched(kernel, count=flag)
+    assert len(kernel.compiled) == 2
+
+
 def test_kernels_are_told_apart() -> None:
     one, other = Kernel(), Kernel()
     launched(one)

@@ -7,7 +7,7 @@ import torch
 
 from seqsmooth.ops.cross_entropy import cross_entropy
 from seqsmooth.ops.soft_target import Rows, SoftTarget
-from seqsmooth.ops.tables import SparseTable
+from seqsmooth.ops.tables import SparseTable, UniformTable
 
 triton = pytest.importorskip("triton")
 tl = triton.language
@@ -42,6 +42,35 @@ def test_every_slot_has_the_mass_of_its_token(kernels: torch.device, own: list[i
         same = [weights[i] for i in range(len(tokens)) if filled[i] and tokens[i] == token]
         if there:
             assert float(result[place]) == pytest.approx(sum(same), rel=1e-6)
+
+
+@pytest.mark.parametrize(
+    ("ids", "weights"),
+    [([[3, 3], [4, 5], [7, IGNORED]], [[0.3, 0.7], [0.5, 0.5], [1.0, 0.0]]), ([[3], [4]], [[1], [2]])],
+)
+def test_few_slots_without_a_table(kernels: torch.device, ids: list[list[int]], weights: list[list[float]]) -> None:
+    given, masses = torch.tensor(ids, device=kernels), torch.tensor(weights, dtype=torch.float32, device=kernels)
+    logits = torch.randn(len(ids), 40, device=kernels, requires_grad=True)
+    cross_entropy(logits, SoftTarget(given, masses), reduction="sum").backward()
+    q = torch.zeros(len(ids), 40, dtype=torch.float64)
+    q.scatter_add_(1, given.cpu().clamp_min(0), masses.cpu().double())
+    expected = q.sum(-1, keepdim=True) * logits.detach().double().cpu().softmax(-1) - q
+    torch.testing.assert_close(logits.grad.double().cpu(), expected, rtol=1e-5, atol=1e-5)
+
+
+@pytest.mark.parametrize("own", [3, 5])
+def test_a_slot_and_a_background_without_its_token(kernels: torch.device, own: int) -> None:
+    first = torch.zeros(1, 1, dtype=torch.long, device=kernels)
+    row = Rows(UniformTable(12, (5,)), first, torch.full((1, 1), 0.4, device=kernels))
+    for slots in (1, 0):
+        target = SoftTarget(first[:, :slots] + own, torch.full((1, slots), 0.6, device=kernels), (row,))
+        logits = torch.randn(1, 12, device=kernels, requires_grad=True)
+        cross_entropy(logits, target).backward()
+        q = torch.full((1, 12), 0.4 / 11, dtype=torch.float64)
+        q[:, 5] = 0
+        q[:, own] += 0.6 * slots
+        expected = q.sum() * logits.detach().double().cpu().softmax(-1) - q
+        torch.testing.assert_close(logits.grad.double().cpu(), expected, rtol=1e-5, atol=1e-5)
 
 
 @pytest.mark.parametrize("own", [0, 4, 9])

@@ -49,9 +49,7 @@ def test_hamming(
 
 
 @pytest.mark.parametrize("pool", ["vocab", "refs"])
-def test_samples_of_a_counting_generator_are_drawn_in_the_same_launch(
-    pool: str, kernels: torch.device, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_samples_of_a_counting_generator(pool: str, kernels: torch.device, monkeypatch: pytest.MonkeyPatch) -> None:
     """The numbers are those of `Philox.uniforms`, and each launch is one draw."""
     law = ss.Hamming(rate=0.4, pool=pool_of(pool, 4, kernels), alpha=0.7, samples=70)  # of several programs an item
     objective = ss.Objective(law, specials=WORDS, vocab_size=V).to(kernels)
@@ -67,6 +65,8 @@ def test_samples_of_a_counting_generator_are_drawn_in_the_same_launch(
         assert_same(mine, theirs)
     assert not torch.equal(ours[0].target.ids, ours[1].target.ids)
     assert ours[2].tolist() == plain[2].tolist() == [5, 2, 0]
+    with pytest.raises(ValueError, match="`generator` must be on the device of the targets"):
+        objective.propose(targets, references=references, generator=ss.Philox(5, "meta"))
 
 
 @pytest.mark.parametrize("strength", [{"tau": 0.3}, {"rate": 0.4}])

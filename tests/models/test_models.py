@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import inspect
 from collections.abc import Callable
 
 import pytest
@@ -214,6 +215,17 @@ def test_dropout_of_the_image() -> None:
     model.image_dropout.p = 0.0
     torch.testing.assert_close(dropped, model(inputs, tokens))
     torch.testing.assert_close(first, dropped[:, 0])
+
+
+@pytest.mark.parametrize("make", [ShowTell, TopDown, RNNsearch, Luong])
+def test_every_dropout_is_as_strong_as_asked(make: type[Model]) -> None:
+    names = [name for name in inspect.signature(make).parameters if name.endswith("_dropout")]
+    assert "output_dropout" in names
+    asked = {name: (place + 1) / 16 for place, name in enumerate(names)}
+    model = make(V, F, **asked)  # type: ignore[arg-type]
+    found = {name: getattr(model, name).p for name in names if hasattr(model, name)}
+    assert found == {name: asked[name] for name in found}
+    assert len(found) >= len(names) - 1
 
 
 def test_dropout_between_layers_cuts_them() -> None:

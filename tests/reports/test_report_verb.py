@@ -242,8 +242,9 @@ def test_a_run_from_before_an_option_came_has_its_default(folders: list[Path], t
     held = json.loads((tmp_path / "other" / "manifest.json").read_text())
     assert held["config"]["data"].pop("fraction") == 1.0
     (tmp_path / "other" / "manifest.json").write_text(json.dumps(held))
-    (row,) = gather([folders[0], tmp_path / "other"], "test")
-    assert len(row.scores) == 2
+    for pair in ([folders[0], tmp_path / "other"], [tmp_path / "other", folders[0]]):
+        (row,) = gather(pair, "test")
+        assert len(row.scores) == 2
     held["config"]["data"]["no such key"] = 1  # of a version that this one does not know
     (tmp_path / "other" / "manifest.json").write_text(json.dumps(held))
     with pytest.raises(ValueError, match=r"differ in `data\.fraction`, `data\.no such key`"):

@@ -91,6 +91,15 @@ def test_the_command_makes_the_config_of_the_run(root: Path) -> None:
     assert record.commands[1] == "seqsmooth decode runs/demo/tok/1 --split test"
 
 
+def test_the_command_of_a_run_from_before_an_option_came(root: Path, tmp_path: Path) -> None:
+    shutil.copytree(root / "runs" / "tok" / "1", tmp_path / "1")
+    manifest = tmp_path / "1" / "manifest.json"
+    held = json.loads(manifest.read_text())
+    assert held["config"]["data"].pop("fraction") == 1.0
+    manifest.write_text(json.dumps(held))
+    assert record_run(tmp_path / "1", "test").commands == record_run(root / "runs" / "tok" / "1", "test").commands
+
+
 def test_the_commands_of_a_record_repeat_its_score(root: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     record = record_run(root / "runs" / "tok" / "1", "test")
     (tmp_path / "data").mkdir()

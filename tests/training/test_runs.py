@@ -10,6 +10,7 @@ import torch
 
 from oracles.small_corpora import captions
 from oracles.small_runs import values, weights
+from seqsmooth.training.config import Optimizer
 from seqsmooth.training.reader import parse_config
 from seqsmooth.training.trainer import train
 
@@ -21,6 +22,16 @@ def test_a_run_begins_with_the_weights_of_another(tmp_path: Path) -> None:
     train(parse_config(values(tmp_path / "corpus", **still)), tmp_path / "second")
     ours, theirs = weights(tmp_path / "second"), weights(tmp_path / "first", "best")
     assert all(torch.equal(ours[name], theirs[name]) for name in ours)
+
+
+def test_a_run_from_before_an_option_came_goes_on(tmp_path: Path) -> None:
+    captions(tmp_path / "corpus")
+    config = parse_config(values(tmp_path / "corpus", trainer={"max_epochs": 1}))
+    run = train(config, tmp_path / "run")
+    assert run.manifest["config"]["data"].pop("fraction") == config.data.fraction == 1.0  # the default
+    assert run.changed(config) == []
+    assert run.manifest["config"]["optimizer"].pop("lr") == config.optimizer.lr != Optimizer.lr
+    assert run.changed(config) == ["optimizer.lr"]
 
 
 def test_early_stopping_and_what_is_best(tmp_path: Path) -> None:

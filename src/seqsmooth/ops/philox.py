@@ -24,6 +24,10 @@ class Philox:
         seed: from which all follows.
         device: where the numbers are wanted.
 
+    Attributes:
+        state: the seed, the draws so far, and how many programs of a draw are done, (3,) int64: on the device, and
+            counted there by kernels. `get_state` gives a copy.
+
     Examples:
         >>> Philox(7).uniforms((2,)).tolist() == Philox(7).uniforms((2,)).tolist()
         True
@@ -33,7 +37,6 @@ class Philox:
         self.device = torch.device(device)
         checks.at_least("seed", seed, 0)
         checks.must(seed < 2**63, "seed", "less than 2^63", seed)
-        # The seed, the draws so far, and how many programs of a draw are done.
         self.state = torch.tensor([seed, 0, 0], dtype=torch.int64, device=self.device)
 
     def __repr__(self) -> str:

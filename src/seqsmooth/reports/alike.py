@@ -36,8 +36,9 @@ def check_row(label: str, members: Sequence[Member]) -> None:
     """Check that the runs of a row can be averaged: a mean over other settings would be nobody's score."""
     first, *others = members
     known = {first.seed: first.called}
+    config = completed(first.config)
     for other in others:
-        keys = [key for key in differences(completed(first.config), completed(other.config)) if key not in UNLIKE]
+        keys = [key for key in differences(config, completed(other.config)) if key not in UNLIKE]
         parts = [listed_keys(keys)] if keys else []
         parts += ["their corpus"] if first.data != other.data else []
         parts += ["how they were decoded"] if first.decoding != other.decoding else []

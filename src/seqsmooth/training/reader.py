@@ -72,7 +72,8 @@ def text_of(config: Config) -> str:
 def completed(values: Mapping[str, Any]) -> Mapping[str, Any]:
     """A config that was written out before some option came, with the default of that option.
 
-    One that cannot be read any more stays as it is.
+    So the default of a new option must be what was done before it came. A config that cannot be read any more stays as
+    it is.
     """
     try:
         made: Mapping[str, Any] = sections.plain(parse_config(values))

@@ -93,7 +93,7 @@ class TrainingStep:
         self.parameters = [value for group in optimizer.param_groups for value in group["params"]]
         self.device = home
         apart = home.type == "cuda" and objective.lazy
-        # Proposals are small, and come before what the model has waiting.
+        # Proposals are small, and run before kernels of the model that wait.
         self._aside = torch.cuda.Stream(home, priority=-1) if apart else None  # type: ignore[no-untyped-call]
 
     def __call__(self, *batches: Batch) -> Report:

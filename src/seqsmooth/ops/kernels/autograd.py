@@ -67,7 +67,7 @@ class Logits:
         chunk: int | None,
     ) -> Logits:
         """The buffer, with the product for the first chunk on its way."""
-        hidden, weight = hidden.detach(), weight.detach()
+        hidden, weight = hidden.detach(), weight.detach()  # which takes less of the host's time than `no_grad`
         count, vocab_size = hidden.shape[0], weight.shape[0]
         width = padded(vocab_size)
         most = chunk or max(1, CHUNK_BYTES // (width * hidden.element_size()))
@@ -112,11 +112,13 @@ class _RowLosses(torch.autograd.Function):
         run(logits, ctx.gradient, None, job, by_row)
         results = _summed(by_row, job) if job.reduced else by_row
         ctx.mark_non_differentiable(results[1])
-        ctx.set_materialize_grads(False)  # or else zeros would be made for it
+        ctx.set_materialize_grads(False)  # or else zeros would be made for that one
         return results
 
     @staticmethod
-    def backward(ctx: Any, upstream: Tensor, _: None) -> tuple[Tensor | None, ...]:
+    def backward(ctx: Any, upstream: Tensor | None, _: None) -> tuple[Tensor | None, ...]:
+        if upstream is None:  # as below a function that cuts the graph
+            return None, None
         job: Job = ctx.job
         gradient, ctx.gradient = ctx.gradient, None  # given away: a second pass through the graph makes its own
         if ctx.overwritten:
@@ -152,11 +154,13 @@ class _HeadLosses(torch.autograd.Function):
         first = first or Logits.first(hidden, weight, chunk)
         results, ctx.gradients = _chunked(hidden, weight, bias, job, first, ctx.wanted)
         ctx.mark_non_differentiable(results[1])
-        ctx.set_materialize_grads(False)  # or else zeros would be made for it
+        ctx.set_materialize_grads(False)  # or else zeros would be made for that one
         return results
 
     @staticmethod
-    def backward(ctx: Any, upstream: Tensor, _: None) -> tuple[Tensor | None, ...]:
+    def backward(ctx: Any, upstream: Tensor | None, _: None) -> tuple[Tensor | None, ...]:
+        if upstream is None:
+            return (None,) * 6
         job: Job = ctx.job
         if ctx.gradients is not None and not torch.is_grad_enabled():
             made, ctx.gradients = ctx.gradients, None  # given away: a second pass through the graph makes its own

@@ -40,7 +40,7 @@ def launch(
 
 
 def _looks(given: tuple[Any, ...]) -> list[object]:
-    """All of the arguments that a compiled kernel depends on. One loop, for there are sixty of them in places."""
+    """What a compiled kernel depends on of its arguments. One loop, for there are sixty of them in places."""
     seen: list[object] = []
     for value in given:
         kind = type(value)

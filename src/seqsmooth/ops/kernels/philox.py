@@ -46,6 +46,7 @@ def uniforms_at(state, at):
 @triton.jit
 def end_draw(state, programs):
     """Count the draw, in the program that is done last: then all have read how many there were."""
+    tl.debug_barrier()  # all warps of this one, too
     if tl.atomic_add(state + 2, 1) == programs - 1:
         tl.store(state + 1, tl.load(state + 1) + 1)
         tl.store(state + 2, 0)

@@ -19,6 +19,8 @@ from seqsmooth.ops.tables import DenseTable, padded, padded_rows
 
 TILES = {"ROWS": 128, "TOKENS": BLOCK, "num_warps": 8, "num_stages": 3}
 """How rows of logits and tokens are tiled where a law is made on the fly."""
+WITHIN_REACH = 2**24
+"""Numbers of a table that a GPU's cache has room for; rows of larger ones would drive the logits out."""
 WIDEST_HELD = 512
 """Dimensions of embeddings that fit on the chip for all rows of a tile."""
 FOLDED = (torch.float32, torch.bfloat16)
@@ -88,10 +90,10 @@ def run(
         *((None, None) if law is None else (law.index.contiguous(), law.weights.contiguous())),
         job.ignore_index,
     )  # fmt: skip
-    single = bool(parts.dense) and parts.dense[0].table.size == 1
+    large = any(row.table.size * vocab_size > WITHIN_REACH for row in parts.dense)
     constants = same | {
         "LISTS": lists, "LENGTH": length, "DISTINCT": distinct(target, parts), "SLOTS": width,
-        "SINGLE": single, "TABLES": "" if single else "evict_first",  # rows of many are seldom read again soon
+        "SINGLE": parts.single, "TABLES": "evict_first" if large else "",
         "J0": j0, "S0": s0, "J1": j1, "S1": s1, "J2": j2, "S2": s2, "J3": j3, "S3": s3,
         "LABELS": labels is not None, "GRADIENT": by_rows, "PADDED": limit > vocab_size,
         "AGAIN": upstream is not None and law is None, "BLOCK": block,
@@ -233,8 +235,8 @@ def _tiling(vocab_size: int, parts: Parts, job: Job, logits: Tensor, slots: int,
         return 8192, 8
     if several and gradient:
         return 4096 if vocab_size > 16384 else 1024, 4
-    shared = bool(parts.dense) and parts.dense[0].table.size == 1 and vocab_size > 16384  # one row, always near
-    single = parts.dense and not several and job.target.ids.shape[1] > 0 and not shared
-    if vocab_size < 1024 or (parts.uniform and vocab_size < 16384) or single:
+    shared = parts.single and vocab_size > 16384  # always near
+    alone = parts.dense and not several and job.target.ids.shape[1] > 0 and not shared
+    if vocab_size < 1024 or (parts.uniform and vocab_size < 16384) or alone:
         return 1024, 4
     return 2048, 4

@@ -32,6 +32,11 @@ class Parts:
     uniform: Rows | None = None
     law: Rows | None = None
 
+    @property
+    def single(self) -> bool:
+        """Whether the first dense table has one row, which all positions share."""
+        return bool(self.dense) and self.dense[0].table.size == 1
+
 
 _NOTHING = Parts()
 

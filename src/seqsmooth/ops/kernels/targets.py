@@ -90,9 +90,12 @@ def samples(
     """
     batch, steps = source.targets.shape
     shape, device = (batch, number, steps), source.targets.device
-    check_device(generator, source.targets)
-    state = generator.state if isinstance(generator, Philox) else None
-    points = uniforms(shape, source.targets, generator) if state is None else None
+    points = state = None
+    if isinstance(generator, Philox):
+        check_device(generator, source.targets)
+        state = generator.state
+    else:
+        points = uniforms(shape, source.targets, generator)
     out = _allocate(source, number + 1, float(number))
     tokens = torch.empty(shape, dtype=torch.int64, device=device)
     mask = torch.empty(shape, dtype=torch.bool, device=device)
