@@ -72,10 +72,14 @@ class Logits:
         width = padded(vocab_size)
         most = chunk or max(1, CHUNK_BYTES // (width * hidden.element_size()))
         chunks = max(1, blocks(count, most))
+        rows = blocks(count, chunks)
+        states = hidden if chunks == 1 else hidden[:rows]
+        if width == vocab_size:  # the product makes the buffer: a call less before the GPU has something to do
+            return cls(torch.mm(states, weight.T), weight, chunks)
         aligned = vocab_size % ALIGNED == 0
         matrix = weight if aligned else torch.nn.functional.pad(weight, (0, 0, 0, width - vocab_size))
-        made = cls(hidden.new_empty(blocks(count, chunks), width), matrix, chunks)
-        made.compute(hidden[: made.rows])
+        made = cls(hidden.new_empty(rows, width), matrix, chunks)
+        made.compute(states)
         return made
 
     @property
