@@ -28,6 +28,7 @@ class Chapter:
         short: its name above a column.
         whole: whether rows of the paper that have no record are listed as not run.
         glance: whether it is a column of "At a glance"; no where a set comes again, with values not chosen on it.
+        baseline: the table whose MLE is this one's, too, and is not trained again; None for its own.
     """
 
     table: str
@@ -38,6 +39,7 @@ class Chapter:
     short: str = ""
     whole: bool = True
     glance: bool = True
+    baseline: str | None = None
 
     @property
     def rows(self) -> dict[str, PaperRow]:
@@ -85,9 +87,10 @@ CHAPTERS = (
         "stage one",
         "The recipe of the first table and its nine epochs, but temperatures and mixing weights are those of the "
         "authors' configs, not chosen on our validation data; and so are samples, one a caption, whose rewards are "
-        "weighted over the batch.",
+        "weighted over the batch. MLE, which has no such values, is that of the first table.",
         "COCO, authors' values",
         glance=False,
+        baseline="captioning without attention, stage one",
     ),
     Chapter(
         "captioning with attention, restval",

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from pathlib import Path, PurePosixPath
 from statistics import mean
@@ -69,6 +69,17 @@ class Group:
             first = known.setdefault(name, tally.signature)
             told = f"{first} and {tally.signature}"
             checks.must(tally.signature == first, "records", f"of one signature of {name} in a table", told)
+
+    def sharing(self, line: Line) -> Group:
+        """The same with a line of another table, the first here."""
+        made = replace(self, lines=(line, *self.lines))
+        _check_items(self.table, self.split, [one for each in made.lines for one in each.records])
+        return made
+
+    @property
+    def own(self) -> list[Record]:
+        """The records but for those of a line that it shares."""
+        return [one for line in self.lines for one in line.records if _table(one) == self.table]
 
     @property
     def task(self) -> str:
@@ -212,15 +223,20 @@ def resample(lines: Sequence[Line], metric: str) -> dict[str, Trained]:
 def _groups(records: Iterable[Record]) -> list[Group]:
     found: dict[tuple[str, str], dict[str, list[Record]]] = {}
     for one in records:
-        found.setdefault((str(one.facts["table"] or ""), one.split), {}).setdefault(_label(one), []).append(one)
+        found.setdefault((_table(one), one.split), {}).setdefault(_label(one), []).append(one)
     for (table, split), several in found.items():
-        first, *others = [one for row in several.values() for one in row]
-        for other in others:
-            same = (first.facts["task"], first.items) == (other.facts["task"], other.items)
-            rule = f"of the same items of {split} in a table (`table` in a config, or --table, tells tables apart)"
-            told = f"{table!r} with {first.file} and {other.file}, which are of others,"
-            checks.must(same, "records", rule, told)
+        _check_items(table, split, [one for row in several.values() for one in row])
     return [Group(table, split, _lines(several)) for (table, split), several in found.items()]
+
+
+def _check_items(table: str, split: str, records: Sequence[Record]) -> None:
+    """Check that the records of a table compare item by item."""
+    first, *others = records
+    for other in others:
+        same = (first.facts["task"], first.items) == (other.facts["task"], other.items)
+        rule = f"of the same items of {split} in a table (`table` in a config, or --table, tells tables apart)"
+        told = f"{table!r} with {first.file} and {other.file}, which are of others,"
+        checks.must(same, "records", rule, told)
 
 
 def _lines(rows: Mapping[str, Sequence[Record]]) -> tuple[Line, ...]:
@@ -234,6 +250,10 @@ def _by_seed(label: str, records: Sequence[Record]) -> tuple[Record, ...]:
     ]
     check_row(label, told)
     return tuple(ordered)
+
+
+def _table(one: Record) -> str:
+    return str(one.facts["table"] or "")
 
 
 def _label(one: Record) -> str:

@@ -85,11 +85,18 @@ def _chapters(results: Results) -> list[tuple[Chapter, Group]]:
     new = dict.fromkeys(group.table for group in results.groups if group.table not in known)
     every = [*CHAPTERS, *(Chapter(table, table or "Runs") for table in new)]
     return [
-        (chapter if group.split == "test" else chapter.on(group.split), group)
+        (chapter if group.split == "test" else chapter.on(group.split), _with_baseline(group, chapter, groups))
         for chapter in every
         for group in groups
         if group.table == chapter.table
     ]
+
+
+def _with_baseline(group: Group, chapter: Chapter, groups: Sequence[Group]) -> Group:
+    """The same with the MLE that its chapter shares with another table, where it has none and that one has."""
+    of = (chapter.baseline, group.split)
+    line = next((held.line(BASELINE) for held in groups if (held.table, held.split) == of), None)
+    return group if line is None or group.line(BASELINE) else group.sharing(line)
 
 
 def write_results(folder: Path, out: Path) -> Page:
@@ -122,7 +129,6 @@ def _glance(page: Page, seen: Glance) -> None:
 def _chapter(page: Page, group: Group, chapter: Chapter) -> None:
     name = page.slug(chapter.title)
     page.say(f"## {chapter.title}", chapter.note)
-    runs = times.trainings([one for line in group.lines for one in line.records])
     main = tables.MAIN[group.task]
     page.say(f"**{NAMES[main]}**, by loss:", tables.scores(group, chapter), tables.yardstick(group))
     lines = [line for _, line in tables.ordered(group, chapter) if line is not None]
@@ -133,7 +139,7 @@ def _chapter(page: Page, group: Group, chapter: Chapter) -> None:
         left = room_for(each.name for each in intervals)
         svg = forest(title, "difference, 95 % interval", intervals, left=left, alone=True)
         page.say(page.draw(f"{name}-differences", title, svg))
-    page.say(f"Training: {times.told(runs)}.", tables.signatures(group))
+    page.say(f"Training: {times.told(times.trainings(group.own))}.", tables.signatures(group))
     pairs = tables.pairs(group)
     page.say(*(["### Other differences", pairs] if pairs else []))
     together = tables.together(group, chapter)
