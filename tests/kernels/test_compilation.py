@@ -71,6 +71,7 @@ def variants() -> list[tuple[str, str, dict[str, str], dict[str, Any], int]]:
     for way in (tile, counting):
         constants = read | plain | {"RATE": False, "PROBABLE": True} | way
         found.append(("target_kernels", "sample_kernel", TARGETS, constants, 4))
+        found.append(("target_kernels", "sample_kernel", TARGETS, constants | {"MANY": 8, "TALL": 2}, 1))
     found.append(("philox", "uniform_kernel", {"state": IDS, "made": DOUBLES, "count": "i32"}, {"BLOCK": 1024}, 4))
     barred = dict(zip("ABCDE", (0, 1, 2, 3, -1), strict=True))
     for block, narrow, warps in ((16, True, 1), (128, False, 2), (256, True, 4), (512, True, 8)):

@@ -18,6 +18,9 @@ from seqsmooth.ops.positions import Positions, Reading, Source
 from seqsmooth.ops.sampling import Generator, check_device, uniforms
 from seqsmooth.ops.tables import DenseTable, padded
 
+FEW = 2048
+"""Positions of a batch for which many programs of one warp draw faster than fewer and larger ones."""
+
 
 @dataclass(frozen=True, eq=False)
 class Sampled:
@@ -101,15 +104,17 @@ def samples(
     mask = torch.empty(shape, dtype=torch.bool, device=device)
     log_prob = torch.empty(batch, number, dtype=torch.float64, device=device) if probable else None
     wide = power_of_2(steps)
-    tall = min(power_of_2(number), max(1, 512 // wide))
+    slim = batch * steps <= FEW and wide <= 64
+    tall = min(power_of_2(number), max(1, (64 if slim else 512) // wide))
     (given, constants), (places, more) = out.arguments(source), sites.arguments()
+    constants |= _tile(batch, steps, 256) if slim else {}
     weights = (1 - alpha, alpha / number)
     launch(
         sample_kernel,
         (batch + 1, blocks(number, tall)),
         (*given, *places, points, state, tokens, mask.view(torch.uint8), log_prob, number, *weights),
         constants | more | {"PROBABLE": probable, "GIVEN": points is not None, "WIDE": wide, "TALL": tall},
-        num_warps=4 if wide * tall <= 1024 else 8,
+        num_warps=1 if slim else 4 if wide * tall <= 1024 else 8,
     )
     return Sampled(out.reading(), tokens, mask, log_prob)
 
@@ -172,7 +177,7 @@ def _blocks(source: Source) -> tuple[int]:
     return (blocks(source.targets.numel(), 128) + 1,)
 
 
-def _tile(batch: int, steps: int) -> dict[str, object]:
+def _tile(batch: int, steps: int, most: int = 4096) -> dict[str, object]:
     """How much of the targets is counted at once."""
-    long = min(power_of_2(steps), 4096)
-    return {"MANY": min(power_of_2(batch), 4096 // long), "LONG": long}
+    long = min(power_of_2(steps), most)
+    return {"MANY": min(power_of_2(batch), most // long), "LONG": long}
