@@ -25,7 +25,8 @@ SCORE = re.compile(r"(?<![\d.,+-])\d\d\.\d\d(?!\d)")
 
 def prose(page: Path) -> str:
     """A page without its blocks of code, each paragraph in one line."""
-    text = re.sub(r"^```.*?^```$", "", page.read_text(encoding="utf-8"), flags=re.MULTILINE | re.DOTALL)
+    text = page.read_text(encoding="utf-8").replace("\N{NO-BREAK SPACE}", " ")
+    text = re.sub(r"^```.*?^```$", "", text, flags=re.MULTILINE | re.DOTALL)
     return re.sub(r"(?<=\S)\n *(?=[^\s|#-])", " ", text)
 
 

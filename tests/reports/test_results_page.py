@@ -115,6 +115,8 @@ def test_seeds_of_one_loss_are_the_yardstick(results: Results) -> None:
     around = [[scored(above, seed).mean() for seed in range(5)] for above in (0.0, 3.0)]
     pooled = np.sqrt(np.mean([np.var(values, ddof=1) for values in around]))  # of as many seeds each
     assert f"a standard deviation of {pooled:.2f} CIDEr (pooled over the 2 losses" in text(make_page(results))
+    alone = Results(tuple(several("MLE", 0.0)))
+    assert f"of {np.std(around[0], ddof=1):.2f} CIDEr (that of the only loss of" in text(make_page(alone))
 
 
 def test_losses_are_compared_with_label_smoothing_too(results: Results) -> None:

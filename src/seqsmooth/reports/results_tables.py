@@ -82,12 +82,13 @@ def _table_of(group: Group, chapter: Chapter, columns: Sequence[Column]) -> str:
 
 def yardstick(group: Group) -> str:
     """By how much seeds of one loss differ: what a difference of single runs is to be held against."""
-    pooled, metric = seed_spread(group), MAIN[group.task]
+    pooled, number = seed_spread(group), len(_several(group))
     if pooled is None:
         return ""
+    whose = f"pooled over the {number} losses" if number > 1 else "that of the only loss"
     return (
-        f"Seeds of one loss differ by a standard deviation of {pooled:.2f} {NAMES[metric]} (pooled over the "
-        f"{len(_several(group))} losses of {LEAST} seeds or more): hold against it what a single run says."
+        f"Seeds of one loss differ by a standard deviation of {pooled:.2f} {NAMES[MAIN[group.task]]} ({whose} of "
+        f"{LEAST} seeds or more): hold against it what a single run says."
     )
 
 
