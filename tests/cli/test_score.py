@@ -91,6 +91,32 @@ def test_what_is_read_is_not_written(
     assert (files / "r.json").read_bytes() == before
 
 
+def test_two_files_are_not_written_as_one(
+    files: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(files)
+    both = ["--json", "out.json", "--export", str(files / "out.json")]
+    assert main(["score", "h.json", "r.json", "--metrics", "cider", *both]) == 2
+    assert "`export` must be another file than those that are read or written, but is " in capsys.readouterr().err
+    assert not (files / "out.json").exists()
+
+
+def test_a_subset_says_what_its_ids_count_from(
+    files: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(files)
+    references = (files / "r0.txt").read_text().splitlines()
+    lines = [json.dumps({"id": place, "text": references[place]}) for place in (1, 2)]
+    (files / "part.jsonl").write_text("\n".join(lines))
+    arguments = ["score", "part.jsonl", "r0.txt", "--subset"]
+    assert main(arguments) == 2
+    assert "`first` must be 0 or 1, the id of the first line of r0.txt, but is not given" in capsys.readouterr().err
+    assert main([*arguments, "--first", "0"]) == 0
+    assert " 100.00 " in capsys.readouterr().out
+    assert main([*arguments, "--first", "1"]) == 0
+    assert " 100.00 " not in capsys.readouterr().out
+
+
 def test_translations_and_a_paired_test(files: Path, capsys: pytest.CaptureFixture[str]) -> None:
     references = [str(files / "r0.txt"), str(files / "r1.txt")]
     json_file = files / "s.json"

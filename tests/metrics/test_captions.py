@@ -4,10 +4,13 @@ from __future__ import annotations
 
 import json
 import random
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
+from typing import Any
 
+import numpy as np
 import pytest
+import torch
 from pycocoevalcap.bleu.bleu import Bleu
 from pycocoevalcap.cider.cider import Cider
 from pycocoevalcap.rouge.rouge import Rouge
@@ -150,6 +153,21 @@ def test_signatures_name_what_matters() -> None:
     assert ss.metrics.bleu({1: "a", 2: "c"}, gold).signature == plain
 
 
+@pytest.mark.parametrize("made", [torch.tensor, np.array, lambda ids: list(np.array(ids)), iter])
+@pytest.mark.parametrize("name", ["bleu", "cider", "rouge_l", "sacrebleu"])
+def test_ids_may_come_as_tensors_and_arrays(made: Callable[[list[int]], Any], name: str) -> None:
+    metric = getattr(ss.metrics, name)
+    ids = {1: [5, 6, 7, 8, 9], 2: [4, 5, 7, 9, 11]}
+    gold = {1: [[5, 6, 7, 8, 4], [5]], 2: [[4, 5, 7, 9, 11]]}
+    plain = metric(ids, gold)
+    assert plain.value > 0.5
+    there = metric(
+        {key: made(sentence) for key, sentence in ids.items()},
+        {key: [made(sentence) for sentence in several] for key, several in gold.items()},
+    )
+    assert (there.value, dict(there), there.signature) == (plain.value, dict(plain), plain.signature)
+
+
 @pytest.mark.parametrize(
     ("hypotheses", "references", "sentence"),
     [
@@ -173,11 +191,30 @@ def test_signatures_name_what_matters() -> None:
             "`references` must be a sequence of sentences for each id, but is 'a b' for id 1 instead.",
         ),
         (["a"], {1: ["a"]}, "`hypotheses` must be a mapping from ids, but is a list instead."),
+        (["a"], ["a"], "`hypotheses` must be a mapping from ids, but is a list instead."),
+        (
+            {1: [4]},
+            {1: torch.zeros(2, 3)},
+            "`references` must be a sequence of sentences for each id, but is a Tensor for id 1 instead.",
+        ),
         ({1: 5}, {1: ["a"]}, "`sentence` must be a string or a sequence of tokens, but is 5 instead."),
+        ({1: b"a"}, {1: ["a"]}, "`sentence` must be a string or a sequence of tokens, but is b'a' instead."),
+        ({1: [1.5]}, {1: [[1]]}, "`tokens` must be words (str) or ids (int), but is of the type float instead."),
+        ({1: [1]}, {1: [[True]]}, "`tokens` must be words (str) or ids (int), but is of the type bool instead."),
+        (
+            {1: list(torch.tensor([4, 5]))},
+            {1: [[4, 5]]},
+            "`tokens` must be words (str) or ids (int), but is of the type Tensor instead.",
+        ),
+        (
+            {1: [4, 5]},
+            {1: ["a b"]},
+            "`tokens` must be all words or all ids, but is ids in the hypotheses and words in the references instead.",
+        ),
     ],
 )
 def test_mistakes_are_one_sentence(hypotheses: object, references: object, sentence: str) -> None:
-    for metric in (ss.metrics.bleu, ss.metrics.cider, ss.metrics.rouge_l):
+    for metric in (ss.metrics.bleu, ss.metrics.cider, ss.metrics.rouge_l, ss.metrics.sacrebleu):
         with pytest.raises(ValueError) as raised:  # noqa: PT011 - the sentence is compared below
             metric(hypotheses, references)
         assert str(raised.value) == sentence

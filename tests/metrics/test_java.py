@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import importlib.util
 import json
+import math
 import os
 import shutil
 import subprocess
 import sys
+import threading
 import time
 from pathlib import Path
 
@@ -116,6 +118,16 @@ def test_one_that_hangs_is_stopped(fake_java) -> None:
         ptb.tokenise(["a"], timeout=0.5)
     assert time.perf_counter() - start < 30
     assert not java._running
+
+
+@pytest.mark.parametrize("timeout", [math.inf, 1e12])
+def test_there_may_be_all_the_time_in_the_world(timeout: float, fake_java, monkeypatch: pytest.MonkeyPatch) -> None:
+    raised: list[object] = []
+    monkeypatch.setattr(threading, "excepthook", raised.append)
+    fake_java("time.sleep(0.3); print('answer', flush=True)")  # by then a clock that cannot be set has stopped
+    with java.conversation("METEOR", [java.program("METEOR")], folder=Path.cwd(), timeout=timeout) as talk:
+        assert talk.ask([], 1) == ["answer"]
+    assert not raised
 
 
 def test_one_that_crashes_is_quoted(fake_java) -> None:

@@ -126,10 +126,53 @@ def test_a_subset_on_demand(tmp_path: Path) -> None:
     ours, theirs = align(hypotheses, references, subset=True)
     assert list(ours) == list(theirs) == ["9"]
     lines = read_references(write(tmp_path / "r.txt", "x\n" * 12))
-    assert list(align(hypotheses, lines, subset=True)[1]) == ["9"]
+    assert list(align(hypotheses, lines, subset=True, first=1)[1]) == ["9"]
     other = read_hypotheses(write(tmp_path / "o.json", [{"image_id": 5, "caption": "a cat"}]))
     with pytest.raises(ValueError, match="`hypotheses` must be of some items with references, but is of none"):
         align(other, references, subset=True)
+
+
+def test_a_subset_of_what_decode_wrote_counts_from_0(tmp_path: Path) -> None:
+    with HypothesisFile(tmp_path / "d.jsonl", [1, 2], text=lambda tokens: f"line {tokens[0]}") as file:
+        for name in (1, 2):
+            file.add(name, [Hypothesis((name,), -1.5, -0.5, True)])
+    references = read_references(write(tmp_path / "r.txt", "line 0\nline 1\nline 2\nline 3\n"))
+    for first in (None, 0, 1):
+        ours, theirs = align(read_hypotheses(tmp_path / "d.jsonl"), references, subset=True, first=first)
+        assert [(ours[key].text, theirs[key][0].text) for key in theirs] == [("line 1",) * 2, ("line 2",) * 2]
+
+
+@pytest.mark.parametrize(
+    ("ids", "first", "lines"),
+    [
+        ((0, 2), None, "02"),  # one of the ids says it: 0 is there only from 0,
+        ((0, 2), 1, "02"),
+        ((1, 4), None, "03"),  # and 4 of 4 lines only from 1
+        ((1, 4), 0, "03"),
+        ((1, 3), 0, "13"),
+        ((1, 3), 1, "02"),
+    ],
+)
+def test_where_the_ids_of_a_subset_count_from(
+    ids: tuple[int, ...], first: int | None, lines: str, tmp_path: Path
+) -> None:
+    held = "".join(json.dumps({"id": name, "text": "x"}) + "\n" for name in ids)
+    references = read_references(write(tmp_path / "r.txt", "0\n1\n2\n3\n"))
+    _, theirs = align(read_hypotheses(write(tmp_path / "h.jsonl", held)), references, subset=True, first=first)
+    assert [several[0].text for several in theirs.values()] == list(lines)
+
+
+def test_a_subset_whose_ids_fit_both_is_refused(tmp_path: Path) -> None:
+    hypotheses = read_hypotheses(write(tmp_path / "h.jsonl", '{"id": 1, "text": "x"}\n{"id": 3, "text": "y"}\n'))
+    references = read_references(write(tmp_path / "r.txt", "0\n1\n2\n3\n"))
+    with pytest.raises(ValueError) as raised:  # noqa: PT011 - the sentence is compared below
+        align(hypotheses, references, subset=True)
+    assert str(raised.value) == (
+        f"`first` must be 0 or 1, the id of the first line of {tmp_path / 'r.txt'}, but is not given, and the ids of "
+        f"{tmp_path / 'h.jsonl'} fit both."
+    )
+    with pytest.raises(ValueError, match="`first` must be 0 or 1, but is 2 instead"):
+        align(hypotheses, references, subset=True, first=2)
 
 
 def test_ids_that_do_not_meet(tmp_path: Path) -> None:

@@ -80,6 +80,17 @@ def test_without_the_package_it_says_so(monkeypatch: pytest.MonkeyPatch) -> None
         ss.metrics.sacrebleu({1: "a"}, {1: ["a"]})
 
 
+@pytest.mark.parametrize("error", [ImportError, RuntimeError, OSError])
+def test_a_tokeniser_that_is_not_there_is_absent(error: type[Exception], monkeypatch: pytest.MonkeyPatch) -> None:
+    def missing(self: BLEU, **how: object) -> None:
+        raise error("\n\nPlease install this:\n\n  pip install that ")
+
+    monkeypatch.setattr(BLEU, "__init__", missing)
+    with pytest.raises(ss.metrics.Absent) as raised:
+        ss.metrics.sacrebleu({1: "a"}, {1: ["a"]}, tokenise="ja-mecab")
+    assert str(raised.value) == ("sacreBLEU has no tokeniser 'ja-mecab' here: Please install this: pip install that")
+
+
 def test_mistakes_are_one_sentence() -> None:
     with pytest.raises(ValueError, match=r"`tokenise` must be one of '13a', .*, but is '13b' instead"):
         ss.metrics.sacrebleu({1: "a"}, {1: ["a"]}, tokenise="13b")

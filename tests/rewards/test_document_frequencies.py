@@ -216,9 +216,11 @@ def test_other_files_are_refused_in_a_sentence(tmp_path: Path):
             DocumentFrequencies.load(path)
 
 
-def test_a_missing_file_is_missing(tmp_path: Path):
-    with pytest.raises(FileNotFoundError):
-        DocumentFrequencies.load(tmp_path / "nowhere")
+def test_a_missing_file_is_refused_in_a_sentence(tmp_path: Path):
+    for path in (tmp_path / "nowhere", tmp_path):
+        sentence = f"^`path` must be a file that is there, but is {re.escape(str(path))} instead.$"
+        with pytest.raises(ValueError, match=sentence):
+            DocumentFrequencies.load(path)
 
 
 def test_wrong_arguments():

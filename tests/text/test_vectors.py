@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import gzip
 from pathlib import Path
 
 import pytest
@@ -67,7 +68,6 @@ def test_only_the_words_of_a_vocabulary_are_read(vectors: WordVectors, vocabular
         (b"a 1 2\nb 1 nan\n", "line 2 of"),
         (b"a 1 2\n\n", "line 2 of"),
         (b"justaword\n", "line 1 of"),
-        (b"a 1 2\n\xff 1 2\n", "line 2 of"),
         (b"", "which is empty, instead"),
         (b"3 2\na 1 2\nb 1 2\n", "cut short, instead"),
     ],
@@ -79,6 +79,37 @@ def test_a_damaged_file_is_refused_with_the_line(text: bytes, told: str, tmp_pat
         WordVectors.load(path)
     assert str(refused.value).startswith("`path` must be a")
     assert told in str(refused.value)
+
+
+@pytest.mark.parametrize("header", ["", "2 3\n"])
+def test_a_byte_order_mark_and_gzip(header: str, tmp_path: Path) -> None:
+    text = f"\ufeff{header}cat 1 2 3\nKatze-ß 4 5 6\n".encode()
+    (tmp_path / "v.txt").write_bytes(text)
+    (tmp_path / "v.txt.gz").write_bytes(gzip.compress(text))
+    for name in ("v.txt", "v.txt.gz"):
+        held = WordVectors.load(tmp_path / name)
+        assert held.words == ("cat", "Katze-ß")
+        assert held.values.tolist() == [[1, 2, 3], [4, 5, 6]]
+
+
+def test_what_is_saved_as_gzip_is_gzip(vectors: WordVectors, tmp_path: Path) -> None:
+    for name in ("v.txt", "v.txt.gz", "w.txt.gz"):
+        vectors.save(tmp_path / name)
+    packed = (tmp_path / "v.txt.gz").read_bytes()
+    assert gzip.decompress(packed) == (tmp_path / "v.txt").read_bytes()
+    assert packed == (tmp_path / "w.txt.gz").read_bytes()
+    assert torch.equal(WordVectors.load(tmp_path / "v.txt.gz").values, vectors.values)
+
+
+def test_other_files_are_refused(tmp_path: Path) -> None:
+    for name, held, told in (
+        ("v.txt", b"a 1 2\n\xff 1 2\n", "text in UTF-8, but PATH is not in line 2."),
+        ("v.gz", gzip.compress(b"a 1 2\n" * 99)[:-9], "a whole gzip file, but PATH is damaged instead."),
+    ):
+        (tmp_path / name).write_bytes(held)
+        with pytest.raises(ValueError) as refused:  # noqa: PT011
+            WordVectors.load(tmp_path / name)
+        assert str(refused.value) == "`path` must be " + told.replace("PATH", str(tmp_path / name))
 
 
 def test_a_file_that_is_not_there_is_named(tmp_path: Path) -> None:

@@ -35,6 +35,8 @@ def options(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--tokenise", metavar="HOW", help=f"none, lower, ptb, or ptb-jar, by Java (default: {rule})")
     parser.add_argument("--split", default="test", help="of Karpathy's json: train, val, test (default), all")
     parser.add_argument("--subset", action="store_true", help="pass over references without a hypothesis")
+    rule = "of plain text, 0 or 1, where the ids of a subset fit both"
+    parser.add_argument("--first", type=int, choices=(0, 1), help=f"the id of the first line {rule}")
     parser.add_argument("--against", type=Path, metavar="FILE", help="another system's hypotheses: a paired test")
     parser.add_argument("--confidence", type=float, default=0.95, help="of the intervals (default 0.95)")
     parser.add_argument("--resamples", type=int, default=1000, help="resampled corpora (default 1000)")
@@ -52,11 +54,13 @@ def start(given: argparse.Namespace) -> int:
     from seqsmooth.ops import checks
     from seqsmooth.ops.files import check_destination, text_written_whole
 
+    taken = [each.resolve() for each in (given.hypotheses, given.against, *given.references) if each]
     for name, path in (("json", given.json), ("export", given.export)):
         if path is not None:
             check_destination(name, path)
-            read = [each.resolve() for each in (given.hypotheses, given.against, *given.references) if each]
-            checks.must(path.resolve() not in read, name, "another file than those that are read", str(path))
+            rule = "another file than those that are read or written"
+            checks.must(path.resolve() not in taken, name, rule, str(path))
+            taken.append(path.resolve())
     bootstrap.check(given.confidence, given.resamples, given.seed)
     checks.positive("timeout", given.timeout)
     references = sentences.read_references(given.references, split=given.split)
@@ -66,7 +70,8 @@ def start(given: argparse.Namespace) -> int:
         checks.must(len(names) > 0, "metrics", "at least one name", repr(given.metrics))
     tokenise = given.tokenise or ("ptb" if references.raw else "none")
     systems = [given.hypotheses, *([given.against] if given.against is not None else [])]
-    aligned = [sentences.align(sentences.read_hypotheses(path), references, subset=given.subset) for path in systems]
+    how = {"subset": given.subset, "first": given.first}
+    aligned = [sentences.align(sentences.read_hypotheses(path), references, **how) for path in systems]
     if given.export is not None:
         with text_written_whole(given.export) as file:
             file.write(sentences.coco_results(aligned[0][0]))

@@ -5,12 +5,17 @@ from __future__ import annotations
 import hashlib
 from collections.abc import Hashable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from itertools import chain
+from numbers import Integral
 from typing import Any
+
+from numpy.typing import NDArray
+from torch import Tensor
 
 from seqsmooth.ops import checks
 
 Id = Any  # whatever names an item; not Hashable, since a Mapping is of exactly the keys it says
-Sentence = str | Sequence[Hashable]  # tokens, words or ids; a string is split at white space
+Sentence = str | Sequence[Hashable] | Tensor | NDArray[Any]  # words or ids; a string is split at white space
 Tokens = tuple[Hashable, ...]
 
 
@@ -37,10 +42,13 @@ class Corpus:
         check_same_items(hypotheses, references)
         for key, several in references.items():
             listed = isinstance(several, Sequence) and not isinstance(several, str)
-            checks.must(listed, "references", "a sequence of sentences for each id", f"{several!r} for id {key!r}")
+            told = repr(several) if isinstance(several, str) else checks.described(several)
+            checks.must(listed, "references", "a sequence of sentences for each id", f"{told} for id {key!r}")
             checks.must(len(several) > 0, "references", "at least one for each id", f"none for id {key!r}")
-        held = tuple(tuple(tokens_of(sentence) for sentence in several) for several in references.values())
-        return cls(tuple(references), tuple(tokens_of(hypotheses[key]) for key in references), held)
+        ours = tuple(tokens_of(hypotheses[key]) for key in references)
+        theirs = tuple(tuple(tokens_of(sentence) for sentence in several) for several in references.values())
+        check_same_tokens(ours, tuple(chain.from_iterable(theirs)))
+        return cls(tuple(references), ours, theirs)
 
     def __len__(self) -> int:
         return len(self.ids)
@@ -63,13 +71,31 @@ def tokens_of(sentence: Sentence) -> Tokens:
     """The tokens of a sentence."""
     if isinstance(sentence, str):
         return tuple(sentence.split())
-    checks.must(isinstance(sentence, Iterable), "sentence", "a string or a sequence of tokens", repr(sentence))
+    if hasattr(sentence, "tolist"):  # a tensor, or an array
+        sentence = sentence.tolist()
+    several = isinstance(sentence, Iterable) and not isinstance(sentence, bytes)
+    checks.must(several, "sentence", "a string or a sequence of tokens", repr(sentence))
     return tuple(sentence)
 
 
 def joined(tokens: Iterable[Hashable]) -> str:
     """The sentence as one string, a blank between two tokens, as the other tools want it."""
     return " ".join(map(str, tokens))
+
+
+def check_same_tokens(hypotheses: Iterable[Tokens], references: Iterable[Tokens]) -> None:
+    """Check that tokens are words on both sides, or ids on both: a word never is an id, and all would score 0."""
+    ours, theirs = _kinds(hypotheses), _kinds(references)
+    told = f"{' and '.join(ours)} in the hypotheses and {' and '.join(theirs)} in the references"
+    checks.must(len({*ours, *theirs}) <= 1, "tokens", "all words or all ids", told)
+
+
+def _kinds(sentences: Iterable[Tokens]) -> list[str]:
+    types = set(map(type, chain.from_iterable(sentences)))
+    for one in types:
+        known = issubclass(one, (str, Integral)) and not issubclass(one, bool)
+        checks.must(known, "tokens", "words (str) or ids (int)", f"of the type {one.__name__}")
+    return sorted({"words" if issubclass(one, str) else "ids" for one in types})
 
 
 def check_same_items(hypotheses: Mapping[Id, object], references: Mapping[Id, object]) -> None:

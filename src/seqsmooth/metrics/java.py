@@ -114,7 +114,7 @@ def conversation(metric: str, command: Sequence[str], *, folder: Path, timeout: 
             talk.late.set()
             process.kill()
 
-        clock = threading.Timer(timeout, stop)
+        clock = threading.Timer(min(timeout, threading.TIMEOUT_MAX), stop)
         clock.daemon = True
         clock.start()
         try:

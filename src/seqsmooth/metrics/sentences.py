@@ -40,11 +40,12 @@ class Written:
 
 @dataclass(frozen=True, slots=True)
 class Hypotheses:
-    """What a system wrote: a sentence for each id, or for each line where `numbered`."""
+    """What a system wrote: a sentence for each id, or for each line where `numbered`; by `decode` where `decoded`."""
 
     path: Path
     sentences: Mapping[str, Written]
     numbered: bool
+    decoded: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -116,17 +117,18 @@ def read_references(paths: str | Path | Sequence[str | Path], *, split: str = "t
 
 
 def align(
-    hypotheses: Hypotheses, references: References, *, subset: bool = False
+    hypotheses: Hypotheses, references: References, *, subset: bool = False, first: int | None = None
 ) -> tuple[dict[str, Written], dict[str, tuple[Written, ...]]]:
     """Give each hypothesis its references, in the order of the references.
 
-    Hypotheses with ids meet plain text by the number of the line; the numbers may start from 0 or from 1. Hypotheses
-    without ids are taken in the order of the references.
+    Hypotheses with ids meet plain text by the number of the line; the numbers may start from 0, as those of `decode`
+    do, or from 1. Hypotheses without ids are taken in the order of the references.
 
     Args:
         hypotheses: what the system wrote.
         references: what people wrote.
         subset: whether references without a hypothesis are passed over.
+        first: the id of the first line of plain text, 0 or 1; asked for where the ids of a subset fit both.
 
     Examples:
         >>> import tempfile
@@ -137,6 +139,7 @@ def align(
         >>> found["7"].text, gold["7"][0].text
         ('a dog', 'A brown dog.')
     """
+    checks.must(first in (None, 0, 1), "first", "0 or 1", repr(first))
     ours, theirs = dict(hypotheses.sentences), dict(references.sentences)
     files = f"{hypotheses.path} has {len(ours)} sentences and {references.path} has {len(theirs)}"
     if hypotheses.numbered or references.numbered:
@@ -147,7 +150,7 @@ def align(
             raise ValueError(f"Each line must have its reference, but {files}: the first suspicious line is {line}.")
         if hypotheses.numbered:
             ours = dict(zip(theirs, ours.values(), strict=True))
-        elif "0" in ours:
+        elif _from_zero(hypotheses, references, subset, first):
             theirs = {str(int(number) - 1): several for number, several in theirs.items()}
     if subset:
         theirs = {key: several for key, several in theirs.items() if key in ours}
@@ -173,21 +176,38 @@ def coco_results(sentences: Mapping[str, Written]) -> str:
     return json.dumps(entries, ensure_ascii=False) + "\n"
 
 
+def _from_zero(hypotheses: Hypotheses, references: References, subset: bool, first: int | None) -> bool:
+    # Whether the ids of hypotheses number the lines of plain text from 0.
+    ids, lines = hypotheses.sentences.keys(), references.sentences.keys()
+    if "0" in ids or (subset and hypotheses.decoded):
+        return True
+    if not subset or not ids <= lines - {str(len(lines))}:
+        return False
+    if first is None:
+        raise ValueError(
+            f"`first` must be 0 or 1, the id of the first line of {references.path}, but is not given, and the ids of "
+            f"{hypotheses.path} fit both."
+        )
+    return first == 0
+
+
 def _entries(path: Path, entries: Sequence[tuple[str, Any]], key: str, names: Sequence[str]) -> Hypotheses:
     rule = f'an object with "{key}" and ' + " or ".join(f'"{name}"' for name in names)
     found: dict[str, Written] = {}
     places: dict[str, str] = {}
+    decoded = True
     checks.must(len(entries) > 0, str(path), "a file with at least one hypothesis", "empty")
     # Where no line has an id, the lines are in the order of the references.
     unnamed = key == "id" and all(isinstance(entry, dict) and key not in entry for _, entry in entries)
     for number, (place, entry) in enumerate(entries, 1):
         name = next((name for name in names if isinstance(entry, dict) and name in entry), None)
         checks.must(name is not None and (unnamed or key in entry), place, rule, _shown(entry))
+        decoded = decoded and name == "hypotheses"
         identity = str(number) if unnamed else _identity(place, entry[key])
         if identity in found:
             raise ValueError(f"An id must be there once, but {identity!r} is in {places[identity]} and in {place}.")
         found[identity], places[identity] = _written(place, entry[name]), place
-    return Hypotheses(path, found, numbered=unnamed)
+    return Hypotheses(path, found, numbered=unnamed, decoded=decoded)
 
 
 def _captioned(path: Path, split: str) -> References:

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from seqsmooth.metrics.corpus import Corpus, Id, Sentence, check_same_items, joined
+from seqsmooth.metrics.corpus import Corpus, Id, Sentence, Tokens, joined
 from seqsmooth.metrics.scores import Absent, Scores
 from seqsmooth.ops import checks
 
@@ -32,7 +32,8 @@ def sacrebleu(
     Args:
         hypotheses: one sentence for each id; tokens are joined by blanks.
         references: the references of each id.
-        tokenise: one of sacreBLEU's tokenisers, as in "none", "13a", "intl", "char".
+        tokenise: one of sacreBLEU's tokenisers, as in "none", "13a", "intl", "char". Some need other packages; `Absent`
+            says which.
         lowercase: whether case does not matter.
 
     Examples:
@@ -49,12 +50,17 @@ def sacrebleu(
         raise Absent(f"sacreBLEU needs {rule}.") from error
     checks.one_of("tokenise", tokenise, sorted(BLEU.TOKENIZERS))
     checks.flag("lowercase", lowercase)
-    check_same_items(hypotheses, references)
-    texts = {key: _text(hypotheses[key]) for key in references}
-    gold = {key: [_text(reference) for reference in several] for key, several in references.items()}
-    corpus = Corpus.align(texts, gold)
+    corpus = Corpus.align(hypotheses, references)
+    texts = {key: _text(hypotheses[key], own) for key, own in zip(corpus.ids, corpus.hypotheses, strict=True)}
+    gold = {
+        key: [_text(*pair) for pair in zip(references[key], several, strict=True)]
+        for key, several in zip(corpus.ids, corpus.references, strict=True)
+    }
     how: dict[str, Any] = {"tokenize": tokenise, "lowercase": lowercase, "force": True, "smooth_method": "exp"}
-    whole, single = BLEU(**how), BLEU(**how, effective_order=True)
+    try:
+        whole, single = BLEU(**how), BLEU(**how, effective_order=True)
+    except (ImportError, RuntimeError, OSError) as error:  # a package or a file that this tokeniser needs
+        raise Absent(f"sacreBLEU has no tokeniser {tokenise!r} here: {' '.join(str(error).split())}") from error
     # Where an item has fewer references than others, sacreBLEU passes over None.
     streams = [list(stream) for stream in zip_longest(*gold.values())]
     value = float(whole.corpus_score(list(texts.values()), streams).score)
@@ -79,5 +85,5 @@ def total(
     return np.array(scores)
 
 
-def _text(sentence: Sentence) -> str:
-    return sentence if isinstance(sentence, str) else joined(sentence)
+def _text(sentence: Sentence, tokens: Tokens) -> str:
+    return sentence if isinstance(sentence, str) else joined(tokens)

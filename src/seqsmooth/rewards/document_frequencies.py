@@ -8,7 +8,6 @@ import zipfile
 from array import array
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -17,7 +16,7 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from seqsmooth.ops import checks, hash_table
-from seqsmooth.ops.files import written_whole
+from seqsmooth.ops.files import check_source, written_whole
 
 _Ints = NDArray[np.int64]
 _KIND = "seqsmooth document frequencies 1"
@@ -101,7 +100,7 @@ class DocumentFrequencies:
     @classmethod
     def load(cls, path: str | os.PathLike[str]) -> DocumentFrequencies:
         """Read what `save` wrote; nothing in the file is executed."""
-        path = Path(path)
+        path = check_source("path", path)
         try:
             with path.open("rb") as file, np.load(file, allow_pickle=False) as held:
                 if str(held["kind"]) != _KIND:

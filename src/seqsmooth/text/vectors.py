@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import gzip
 import os
 from collections.abc import Container
+from contextlib import nullcontext
 from dataclasses import dataclass
 
 import numpy as np
@@ -12,7 +14,8 @@ import torch.nn.functional as F
 from torch import Tensor
 
 from seqsmooth.ops import checks
-from seqsmooth.ops.files import check_source, text_written_whole
+from seqsmooth.ops.files import written_whole
+from seqsmooth.text.files import read_lines
 from seqsmooth.text.vocabulary import EOS, SPECIALS, Vocabulary
 
 
@@ -62,44 +65,45 @@ class WordVectors:
         return [(self.words[i], cosine) for i, cosine in zip(best.indices.tolist(), best.values.tolist(), strict=True)]
 
     def save(self, path: str | os.PathLike[str]) -> None:
-        """Write `word x_1 ... x_d` lines, whole or not at all; float32 comes back as it was."""
+        """Write `word x_1 ... x_d` lines, `.gz` or not, whole or not at all; float32 comes back as it was."""
         for word in self.words:
             checks.must(word != "" and word.split() == [word], "words", "without white space", repr(word))
-        with text_written_whole(path) as file:
-            for word, row in zip(self.words, self.values.tolist(), strict=True):
-                file.write(f"{word} {' '.join(map('%.9g'.__mod__, row))}\n")
+        with written_whole(path) as whole:
+            packed = os.fspath(path).endswith(".gz")  # without a name or a time: equal vectors are equal bytes
+            with gzip.GzipFile("", "wb", fileobj=whole, mtime=0) if packed else nullcontext(whole) as file:
+                for word, row in zip(self.words, self.values.tolist(), strict=True):
+                    file.write(f"{word} {' '.join(map('%.9g'.__mod__, row))}\n".encode())
 
     @classmethod
     def load(cls, path: str | os.PathLike[str], only: Container[str] | None = None) -> WordVectors:
         """Read vectors; of a word that is there twice, the first.
 
         Args:
-            path: lines of a word and its numbers; a first line of two whole numbers, as word2vec writes it, is skipped.
+            path: lines of a word and its numbers, `.gz` or not; a first line of two whole numbers, as word2vec writes
+                it, is skipped.
             only: leave out the words that are not in it, a `Vocabulary` for example, which saves time and memory.
         """
-        path = check_source("path", path)
         rows: dict[str, np.ndarray[tuple[int], np.dtype[np.float32]]] = {}
         dim = promised = 0
-        with path.open("rb") as file:
-            for number, line in enumerate(file, 1):
-                try:
-                    text = line.decode("utf-8").rstrip()
-                    if number == 1 and _is_header(text):
-                        promised, dim = map(int, text.split(" "))
-                        continue
-                    dim = dim or text.count(" ")
-                    word, *values = text.rsplit(" ", dim)  # from the right: some published words contain a space
-                    if not values or len(values) != dim or not word:
-                        raise ValueError(f"it has {len(values)} numbers")
-                    if word in rows or (only is not None and word not in only and word != SPECIALS[EOS]):
-                        promised -= 1
-                        continue
-                    rows[word] = np.array(values, dtype=np.float32)
-                    if not np.isfinite(rows[word]).all():
-                        raise ValueError("not all of them are finite")
-                except ValueError as error:
-                    rule = f"a text file of words and {dim or 'their'} numbers each"
-                    raise ValueError(f"`path` must be {rule}, but line {number} of {path} is not.") from error
+        for number, line in enumerate(read_lines(path, "path"), 1):
+            try:
+                text = line.rstrip()
+                if number == 1 and _is_header(text):
+                    promised, dim = map(int, text.split(" "))
+                    continue
+                dim = dim or text.count(" ")
+                word, *values = text.rsplit(" ", dim)  # from the right: some published words contain a space
+                if not values or len(values) != dim or not word:
+                    raise ValueError(f"it has {len(values)} numbers")
+                if word in rows or (only is not None and word not in only and word != SPECIALS[EOS]):
+                    promised -= 1
+                    continue
+                rows[word] = np.array(values, dtype=np.float32)
+                if not np.isfinite(rows[word]).all():
+                    raise ValueError("not all of them are finite")
+            except ValueError as error:
+                rule = f"a text file of words and {dim or 'their'} numbers each"
+                raise ValueError(f"`path` must be {rule}, but line {number} of {path} is not.") from error
         checks.must(dim > 0, "path", "a file of word vectors", f"{path}, which is empty,")
         checks.must(promised <= len(rows), "path", "a whole file, as its first line says", f"{path}, cut short,")
         return cls(tuple(rows), torch.from_numpy(np.stack(list(rows.values()))) if rows else torch.zeros(0, dim))
