@@ -8,6 +8,7 @@ from __future__ import annotations
 import argparse
 import os
 import re
+import shutil
 import subprocess
 import sys
 from pathlib import Path
@@ -30,6 +31,8 @@ def main() -> int:
     parser.add_argument("--jobs", type=int, default=5, help="processes side by side (default 5)")
     parser.add_argument("tests", nargs="*", default=["tests/kernels"], help="files or folders (default tests/kernels)")
     given = parser.parse_args()
+    if shutil.which("compute-sanitizer") is None:
+        parser.error("compute-sanitizer must be on the PATH, which comes with CUDA's toolkit, but is not.")
     told = {"PYTHONPATH": os.pathsep.join([str(ROOT / "tests"), str(ROOT / "src"), os.environ.get("PYTHONPATH", "")])}
     told |= {"PYTORCH_NO_CUDA_MEMORY_CACHING": "1"}  # or else memory that was freed would still be the program's own
     watch = ["compute-sanitizer", "--tool", given.tool, "--target-processes", "all", "--error-exitcode", "9"]
