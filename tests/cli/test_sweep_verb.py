@@ -141,6 +141,27 @@ def test_sweeps_that_are_none(folder: Path, capsys: pytest.CaptureFixture[str]) 
         assert told == ["runs/small/0", "runs/small/1"]
 
 
+def test_what_a_run_lacks_is_told_before_the_first_one_starts(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    write(folder, SMALL)
+    token = {"kind": "similarity", "vectors": "words.txt", "tau": 0.3, "alpha": 0.5}
+    write(folder, SMALL | {"row": "Tok", "objective": {"token": token}}, "tok.yaml")
+    begun = SMALL["model"] | {"vectors": "first.txt"}
+    write(folder, SMALL | {"row": "begun", "model": begun}, "begun.yaml")
+    write(folder, {"configs": ["small.yaml", "tok.yaml", "begun.yaml"]}, "all.sweep.yaml")
+    assert main(["train", "--sweep", "all.sweep.yaml"]) == 2
+    assert "`data.folder` must be what `seqsmooth prepare` wrote" in capsys.readouterr().err
+    captions(folder / "corpus")
+    for name, key in (("words.txt", "objective.token.vectors"), ("first.txt", "model.vectors")):
+        assert main(["train", "--sweep", "all.sweep.yaml"]) == 2
+        assert f"`{key}` must be a file that is there" in capsys.readouterr().err
+        assert not (folder / "runs").exists()
+        (folder / "corpus" / name).write_text("a 1 2\n", encoding="utf-8")
+    assert main(["train", "small.yaml"]) == 0
+    (folder / "corpus" / "words.txt").unlink()
+    write(folder, {"configs": ["small.yaml"]}, "all.sweep.yaml")
+    assert main(["train", "--sweep", "all.sweep.yaml"]) == 0, "what is done needs nothing"
+
+
 def test_a_sweep_that_was_edited_is_not_done(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
     captions(folder / "corpus")
     write(folder, SMALL)

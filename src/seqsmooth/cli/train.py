@@ -197,7 +197,7 @@ def _observe(run: Run, config: Config, split: str) -> None:
 def _sweep(given: argparse.Namespace, overrides: Sequence[tuple[str, str]], after: Afterwards) -> int:
     from seqsmooth.ops import checks
     from seqsmooth.training.fleet import Job, run_fleet
-    from seqsmooth.training.sweep import each_once, plan_sweep
+    from seqsmooth.training.sweep import check_files, each_once, plan_sweep
 
     checks.must(given.run is None, "run", "left out with --sweep, which makes many", given.run)
     jobs = 1 if given.jobs is None else checks.at_least("jobs", given.jobs, 1)
@@ -207,6 +207,7 @@ def _sweep(given: argparse.Namespace, overrides: Sequence[tuple[str, str]], afte
             print(shlex.join(["seqsmooth", *each.words(), *after.words()]))
         return 0
     left = [each for each in planned if not after.is_done(each)]
+    check_files(left)
     if len(left) < len(planned):
         print(f"{len(planned) - len(left)} of {len(planned)} runs were done before", file=sys.stderr, flush=True)
     try:

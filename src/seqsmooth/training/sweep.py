@@ -11,7 +11,7 @@ from typing import Any
 
 from seqsmooth.ops import checks
 from seqsmooth.training.config import Config, plain
-from seqsmooth.training.places import find_config
+from seqsmooth.training.places import find_beside, find_config, find_corpus
 from seqsmooth.training.reader import differences, listed_keys, load_yaml, read_config
 
 KEYS = ("configs", "seeds", "overrides", "grid")
@@ -93,6 +93,23 @@ def each_once(planned: Iterable[Planned]) -> list[Planned]:
                 "apart, --runs tells sweeps apart)."
             )
     return list(firsts.values())
+
+
+def check_files(planned: Iterable[Planned]) -> None:
+    """Check that the corpus and the word vectors of every run are there: better now than when its turn comes."""
+    for each in planned:
+        corpus = find_corpus(each.made.data.folder)
+        for key, name in _vectors(plain(each.made)):
+            find_beside(corpus, name, key)
+
+
+def _vectors(section: Mapping[str, Any], above: str = "") -> Iterator[tuple[str, str]]:
+    """The files of word vectors that a config names, by dotted key."""
+    for key, value in section.items():
+        if isinstance(value, Mapping):
+            yield from _vectors(value, f"{above}{key}.")
+        elif key.endswith("vectors") and isinstance(value, str):
+            yield above + key, value
 
 
 def short_keys(keys: Sequence[str]) -> dict[str, str]:
