@@ -116,6 +116,15 @@ def test_the_number_of_items_may_be_repeated_and_the_loss_scaled_in_place() -> N
     loss.backward()
 
 
+@pytest.mark.parametrize("items", [0, torch.tensor(0), torch.tensor([0, 0])], ids=str)
+def test_a_step_without_any_label_has_a_loss_of_nothing(items: Any) -> None:
+    logits, labels = batch(2, 4, 5)
+    loss = huggingface(ss.label_smoothing(0.1))(CausalLMOutput(logits), labels.fill_(-100), num_items_in_batch=items)
+    (gradient,) = torch.autograd.grad(loss, logits)
+    assert loss == 0
+    assert not gradient.any()
+
+
 def test_an_explicit_shift_is_obeyed() -> None:
     logits, labels = batch(2, 4, 6)
     loss = huggingface(ss.mle(), shift=True)(Unheard(logits), labels)
