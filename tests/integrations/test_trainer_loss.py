@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import re
 from dataclasses import dataclass
 from types import SimpleNamespace
 from typing import Any
 
+import numpy as np
 import pytest
 import torch
 from hypothesis import given
@@ -203,12 +205,43 @@ def test_references_that_were_dropped_are_missed() -> None:
         WithReferences(lambda features: {}, "captions")([{"labels": LABELS}])
 
 
-@pytest.mark.parametrize("references", [[5, 6], "a dog", ["a dog"]], ids=["one sequence", "a string", "strings"])
+@pytest.mark.parametrize(
+    "references",
+    [
+        None,
+        [None],
+        5,
+        [5, 6],
+        torch.tensor([5, 6]),
+        "",
+        "a dog",
+        ["a dog"],
+        [["a", "dog"]],
+        [[[5, 6]]],
+        [[[5], [6, 7]]],
+        [[5.5]],
+        [torch.tensor([5.0])],
+        [[True]],
+        [[5, None]],
+        [{5: 6}],
+    ],
+    ids=str,
+)
 def test_references_are_sequences_of_ids(references: Any) -> None:
-    with pytest.raises(
-        ValueError, match=r"`references` must be a list of sequences of ids, not of words, in every item"
-    ):
-        WithReferences(lambda features: {})([{"references": references}])
+    rule = "a list of sequences of ids, not of words, in every item ([] where there are none)"
+    sentence = f"`references` must be {rule}, but is {references!r} instead."
+    with pytest.raises(ValueError, match=f"^{re.escape(sentence)}$"):
+        WithReferences(lambda features: {})([{"references": [[5]]}, {"references": references}])
+
+
+@pytest.mark.parametrize(
+    "references",
+    [[[5, 6], [7]], [torch.tensor([5, 6]), torch.tensor([7])], [np.array([5, 6]), np.array([7])], ((5, 6), range(7, 8))],
+    ids=["lists", "tensors", "arrays", "others"],
+)
+def test_references_of_any_kind_of_sequence(references: Any) -> None:
+    batch = WithReferences(lambda features: {})([{"references": references}, {"references": []}])
+    assert batch["references"].tolist() == [[[5, 6], [7, -100]], [[-100, -100], [-100, -100]]]
 
 
 def test_references_go_around_a_collator() -> None:

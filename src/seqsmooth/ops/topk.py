@@ -159,7 +159,7 @@ def _token(key: Any) -> int:
 
 
 def _number(value: Any) -> float:
-    found = value.get("logprob") if isinstance(value, Mapping) else getattr(value, "logprob", value)
+    found: Any = value.get("logprob") if isinstance(value, Mapping) else getattr(value, "logprob", value)
     try:
         return float(found)
     except (TypeError, ValueError):
