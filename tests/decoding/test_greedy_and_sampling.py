@@ -128,7 +128,9 @@ def test_a_cold_sample_is_greedy() -> None:
 def test_the_coldest_and_the_hottest_law(temperature: float) -> None:
     """In fp32, which has no number for such a temperature: all at the likeliest, or the same for all that may be."""
     law = Sampling(FULL, 7, temperature=temperature).law(torch.tensor([[-9.0, -1.0, -math.inf, -2.0]]))
-    assert law.tolist() == [[0, 1, 0, 0]] if temperature < 1 else law.tolist() == [pytest.approx([1 / 3, 1 / 3, 0, 1 / 3])]
+    assert (
+        law.tolist() == [[0, 1, 0, 0]] if temperature < 1 else law.tolist() == [pytest.approx([1 / 3, 1 / 3, 0, 1 / 3])]
+    )
 
 
 @pytest.mark.parametrize("rules", [{}, {"min_length": 5}, {"top_k": 3, "top_p": 0.5}], ids=str)
@@ -138,7 +140,7 @@ def test_a_model_that_says_nan(rules: dict[str, Any]) -> None:
     features[1] = math.nan
     found = Sampling(FULL, 5, samples=2, **rules)(model, features)
     assert found.log_probs.isnan().tolist() == [[False, False], [True, True], [False, False]]
-    with pytest.raises(ValueError, match="`log_probs` must be numbers .*, but is NaN for 2 hypotheses instead"):
+    with pytest.raises(ValueError, match=r"`log_probs` must be numbers .*, but is NaN for 2 hypotheses instead"):
         found.lists()
 
 

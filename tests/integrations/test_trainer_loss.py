@@ -236,7 +236,12 @@ def test_references_are_sequences_of_ids(references: Any) -> None:
 
 @pytest.mark.parametrize(
     "references",
-    [[[5, 6], [7]], [torch.tensor([5, 6]), torch.tensor([7])], [np.array([5, 6]), np.array([7])], ((5, 6), range(7, 8))],
+    [
+        [[5, 6], [7]],
+        [torch.tensor([5, 6]), torch.tensor([7])],
+        [np.array([5, 6]), np.array([7])],
+        ((5, 6), range(7, 8)),
+    ],
     ids=["lists", "tensors", "arrays", "others"],
 )
 def test_references_of_any_kind_of_sequence(references: Any) -> None:

@@ -122,7 +122,7 @@ class Rules:
         history: Tensor | None,  # (N, t) int64, what was written
         *more: int,
     ) -> None:
-        """Set the scores of what is forbidden to minus infinity, and those of some more ids; a NaN stays, to be seen."""
+        """Set the scores of what is forbidden to minus infinity, and those of some more ids; a NaN stays one."""
         ids = tuple(sorted({*self.barred, *more}))
         if ids:
             index, barrier = _barrier(ids, scores.device, scores.dtype)

@@ -15,7 +15,6 @@ from seqsmooth.decoding.rules import Rules
 from seqsmooth.ops import checks
 from seqsmooth.ops.sampling import categorical
 
-
 COLDEST, HOTTEST = 1e-30, 1e30
 """Beyond these temperatures a law stays what it is, while fp32 has no number for a logarithm over one."""
 

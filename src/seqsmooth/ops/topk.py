@@ -96,8 +96,9 @@ class TopK:
         """What vLLM returns as `prompt_logprobs` or `logprobs`, a list of positions for each sequence.
 
         A position is None or empty (the first of a prompt), or goes from token id to its `Logprob`; JSON of the server,
-        where ids are strings ("5" or "token_id:5") and values dictionaries, will do, and so will `FlatLogprobs`. Entry t
-        is about token t, which logits t - 1 predict. The prompt's own token is in the list even where it is not among the best.
+        where ids are strings ("5" or "token_id:5") and values dictionaries, will do, and so will `FlatLogprobs`. Entry
+        t is about token t, which logits t - 1 predict. The prompt's own token is in the list even where it is not among
+        the best.
 
         Args:
             logprobs: of a batch of sequences.
@@ -133,7 +134,9 @@ class TopK:
 
 def _listed(value: Any) -> Iterable[Any]:
     """A batch, or the positions of a sequence."""
-    rule = "a list of positions for each sequence (in a list of its own where it is one; `prompt_logprobs=k` asks for it)"
+    rule = (
+        "a list of positions for each sequence (in a list of its own where it is one; `prompt_logprobs=k` asks for it)"
+    )
     checks.must(
         isinstance(value, Iterable) and not isinstance(value, (str, Mapping)), "logprobs", rule, checks.described(value)
     )
