@@ -164,7 +164,7 @@ def items(given: Tensor | float | None, like: Tensor) -> Tensor | float | None:
     """
     if not isinstance(given, Tensor):
         return None if given is None else max(given, 1)
-    return (given.flatten()[0] if given.dim() else given).to(like.device).clamp_min(1)
+    return (given.flatten()[0] if given.dim() else given).clamp_min(1).to(like.device)
 
 
 def at_home(objective: Objective, like: Tensor) -> Objective:
