@@ -4,6 +4,7 @@ import itertools
 import threading
 from collections import Counter
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -201,6 +202,18 @@ def test_two_ranks_share_each_batch(images: Corpus, settings: dict[str, int]) ->
         together = torch.stack(grouped, 1).flatten(0, 2)
         assert torch.equal(together, whole.targets)
         assert [int(part.tokens) for part in parts] == [int(whole.tokens)] * 2  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize("settings", [{}, {"captions_per_image": 2}, {"fraction": 0.5}], ids=str)
+def test_a_batch_is_no_larger_than_what_there_is(images: Corpus, settings: dict[str, Any]) -> None:
+    most = sum(int((batch.items >= 0).sum()) for batch in images.batches("train", 16, **settings))  # type: ignore[operator]
+    (batch,) = images.batches("train", 100_000, **settings)
+    assert batch.targets.shape[0] == most
+    assert int((batch.items >= 0).sum()) == most  # type: ignore[operator]
+    parts = [next(iter(images.batches("train", 100_000, rank=rank, world=4, **settings))) for rank in range(4)]
+    assert len({part.targets.shape for part in parts}) == 1
+    assert sum(int((part.items >= 0).sum()) for part in parts) == most  # type: ignore[operator]
+    assert sum(part.targets.shape[0] for part in parts) < most + 4 * settings.get("captions_per_image", 1)
 
 
 def test_a_thread_makes_the_same_batches_and_ends(images: Corpus) -> None:

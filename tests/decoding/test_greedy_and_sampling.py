@@ -124,6 +124,26 @@ def test_a_cold_sample_is_greedy() -> None:
         assert [h.tokens for (h,) in Sampling(FULL, 7, **rules)(model, *inputs).lists()] == greedy
 
 
+@pytest.mark.parametrize(
+    ("temperature", "shares"), [(1e-300, [0, 1, 0, 0]), (1e-45, [0, 1, 0, 0]), (1e300, [1 / 3, 1 / 3, 0, 1 / 3])]
+)
+def test_the_coldest_and_the_hottest_law(temperature: float, shares: list[float]) -> None:
+    """In fp32, which has no number for such a temperature: all at the likeliest, or the same for all that may be."""
+    law = Sampling(FULL, 7, temperature=temperature).law(torch.tensor([[-9.0, -1.0, -math.inf, -2.0]]))
+    assert law[0].tolist() == pytest.approx(shares)
+
+
+@pytest.mark.parametrize("rules", [{}, {"min_length": 5}, {"top_k": 3, "top_p": 0.5}], ids=str)
+def test_a_model_that_says_nan(rules: dict[str, Any]) -> None:
+    """It is not taken for an item of which the rules leave nothing, though its draw, 0, is forbidden."""
+    model, (features,) = small_model("show_tell", 8), small_inputs("show_tell", 3)
+    features[1] = math.nan
+    found = Sampling(FULL, 5, samples=2, **rules)(model, features)
+    assert found.log_probs.isnan().tolist() == [[False, False], [True, True], [False, False]]
+    with pytest.raises(ValueError, match=r"`log_probs` must be numbers .*, but is NaN for 2 hypotheses instead"):
+        found.lists()
+
+
 def test_the_generator_decides() -> None:
     model, inputs = small_model("show_tell", 12, spread=0.5), small_inputs("show_tell", 5)
 
@@ -179,6 +199,11 @@ def test_a_greedy_step_is_a_handful_of_launches() -> None:
 def test_mistakes(rules: dict[str, Any], message: str) -> None:
     with pytest.raises(ValueError, match=message):
         Sampling(FULL, 5, **rules)
+
+
+def test_a_seed_is_no_generator() -> None:
+    with pytest.raises(ValueError, match=r"`generator` must be a torch\.Generator .*, but is an int instead"):
+        Sampling(FULL, 5)(small_model("show_tell", 8), *small_inputs("show_tell", 2), generator=3)  # type: ignore[arg-type]
 
 
 @pytest.mark.parametrize("decoder", [Greedy, Sampling])

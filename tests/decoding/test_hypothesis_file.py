@@ -2,8 +2,11 @@ from __future__ import annotations
 
 import json
 from pathlib import Path
+from typing import Any
 
+import numpy as np
 import pytest
+import torch
 
 from seqsmooth.decoding import Hypothesis, HypothesisFile, read_hypotheses
 
@@ -134,6 +137,20 @@ def test_a_file_system_without_links(tmp_path: Path, monkeypatch: pytest.MonkeyP
     write(tmp_path / "captions.jsonl")
     assert [entry.name for entry in tmp_path.iterdir()] == ["captions.jsonl"]
     assert len(read_hypotheses(tmp_path / "captions.jsonl")) == 4
+
+
+@pytest.mark.parametrize("ids", [np.array([391895, 60623]), torch.tensor([391895, 60623])], ids=["numpy", "torch"])
+def test_ids_may_be_of_an_array(tmp_path: Path, ids: Any) -> None:
+    with HypothesisFile(tmp_path / "captions.jsonl", ids) as file:
+        for name in ids:
+            file.add(name, [])
+    assert [name for name, _ in read_hypotheses(tmp_path / "captions.jsonl")] == [391895, 60623]
+
+
+@pytest.mark.parametrize(("name", "told"), [(1.5, "a float"), (None, "None"), ([1], "a list")])
+def test_other_ids_are_refused_at_once(tmp_path: Path, name: Any, told: str) -> None:
+    with pytest.raises(ValueError, match=f"`ids` must be whole numbers or texts, but is {told} instead."):
+        HypothesisFile(tmp_path / "captions.jsonl", [7, name])
 
 
 def test_mistakes(tmp_path: Path) -> None:

@@ -200,6 +200,17 @@ def test_samples_are_read_and_weighed(encodes: bool) -> None:
     assert (drawn[:, 1:] != drawn[:, :1]).any()
 
 
+@pytest.mark.parametrize("lazy", [True, False])
+def test_a_step_without_any_label_has_a_loss_of_nothing(lazy: bool) -> None:
+    model = Model(encodes=False)
+    trainer = Trainer(model, objective=ss.seq(rate=0.3, samples=2, lazy=lazy, vocab_size=V))
+    batch = {"input_ids": INPUTS, "labels": torch.full_like(LABELS, -100)}
+    loss = trainer.compute_loss(model, batch, num_items_in_batch=torch.tensor(0))
+    loss.backward()
+    assert loss == 0
+    assert all(weight.grad is None or not weight.grad.any() for weight in model.parameters())
+
+
 def test_references_reach_the_pool() -> None:
     model = Model(encodes=False)
     trainer = Trainer(model, objective=ss.seq(rate=1.0, pool="refs", vocab_size=V))

@@ -7,6 +7,7 @@ from typing import Any
 
 import pytest
 import torch
+from torch import Tensor
 
 import seqsmooth as ss
 from oracles import tiny_transformers as tiny
@@ -146,20 +147,28 @@ def test_own_prefixes_are_decoded_and_weighed(tmp_path: Path) -> None:
     assert not stray, "the samples must differ from the ground truth, or this shows nothing"
 
 
+def padded(values: Tensor, value: int) -> Tensor:
+    """Three places of padding a row, those of the first all to the left, those of the last to the right."""
+    rows = [torch.nn.functional.pad(row, (3 - item, item), value=value) for item, row in enumerate(values)]
+    return torch.stack(rows)
+
+
 @pytest.mark.parametrize("law", [ss.Hamming(rate=0.5, alpha=0.6, samples=3), ss.Edit(tau=0.6, alpha=0.6, samples=3)])
 def test_a_causal_model_decodes_samples_after_their_prompts(law: Any, tmp_path: Path) -> None:
-    """Against the loss written out: prompt and sample put together row by row, decoded alone."""
+    """Against the loss written out: prompt and sample put together row by row, decoded alone without any padding."""
     model = tiny.made("llama").eval()
     objective = ss.Objective(law, lazy=False, vocab_size=tiny.VOCABULARY)
     args = tiny.arguments(tmp_path)
     trainer = Fused(model=model, args=args, data_collator=tiny.collated(model), objective=objective)
     batch = tiny.collated(model)(tiny.items("llama", 4, ragged=True))
-    batch["attention_mask"] = torch.ones_like(batch["input_ids"])
-    prompts = [row[labels == -100].tolist() for row, labels in zip(batch["input_ids"], batch["labels"], strict=True)]
     answers = [labels[labels != -100] for labels in batch["labels"]]
+    prompts = [ids[labels == -100].tolist() for ids, labels in zip(batch["input_ids"], batch["labels"], strict=True)]
+    batch = {name: padded(values, value) for (name, values), value in zip(batch.items(), (-100, 0), strict=True)}
+    batch["attention_mask"] = padded(torch.ones(4, tiny.LONGEST, dtype=torch.long), 0)
+    batch["position_ids"] = padded(torch.arange(tiny.LONGEST).expand(4, -1), 1)
     left = torch.nn.utils.rnn.pad_sequence(answers, batch_first=True, padding_value=-100)
     # As long as the mixin's own, so that the same numbers are drawn.
-    left = torch.nn.functional.pad(left, (0, tiny.LONGEST - left.shape[1]), value=-100)
+    left = torch.nn.functional.pad(left, (0, batch["labels"].shape[1] - left.shape[1]), value=-100)
     torch.manual_seed(7)
     loss = trainer.compute_loss(model, dict(batch), num_items_in_batch=torch.tensor(20))
     torch.manual_seed(7)

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import re
 from dataclasses import dataclass
 from types import SimpleNamespace
 from typing import Any
 
+import numpy as np
 import pytest
 import torch
 from hypothesis import given
@@ -116,6 +118,15 @@ def test_the_number_of_items_may_be_repeated_and_the_loss_scaled_in_place() -> N
     loss.backward()
 
 
+@pytest.mark.parametrize("items", [0, torch.tensor(0), torch.tensor([0, 0])], ids=str)
+def test_a_step_without_any_label_has_a_loss_of_nothing(items: Any) -> None:
+    logits, labels = batch(2, 4, 5)
+    loss = huggingface(ss.label_smoothing(0.1))(CausalLMOutput(logits), labels.fill_(-100), num_items_in_batch=items)
+    (gradient,) = torch.autograd.grad(loss, logits)
+    assert loss == 0
+    assert not gradient.any()
+
+
 def test_an_explicit_shift_is_obeyed() -> None:
     logits, labels = batch(2, 4, 6)
     loss = huggingface(ss.mle(), shift=True)(Unheard(logits), labels)
@@ -194,12 +205,48 @@ def test_references_that_were_dropped_are_missed() -> None:
         WithReferences(lambda features: {}, "captions")([{"labels": LABELS}])
 
 
-@pytest.mark.parametrize("references", [[5, 6], "a dog", ["a dog"]], ids=["one sequence", "a string", "strings"])
+@pytest.mark.parametrize(
+    "references",
+    [
+        None,
+        [None],
+        5,
+        [5, 6],
+        torch.tensor([5, 6]),
+        "",
+        "a dog",
+        ["a dog"],
+        [["a", "dog"]],
+        [[[5, 6]]],
+        [[[5], [6, 7]]],
+        [[5.5]],
+        [torch.tensor([5.0])],
+        [[True]],
+        [[5, None]],
+        [{5: 6}],
+    ],
+    ids=str,
+)
 def test_references_are_sequences_of_ids(references: Any) -> None:
-    with pytest.raises(
-        ValueError, match=r"`references` must be a list of sequences of ids, not of words, in every item"
-    ):
-        WithReferences(lambda features: {})([{"references": references}])
+    rule = "a list of sequences of ids, not of words, in every item ([] where there are none)"
+    sentence = f"`references` must be {rule}, but is {references!r} instead."
+    with pytest.raises(ValueError, match=f"^{re.escape(sentence)}$"):
+        WithReferences(lambda features: {})([{"references": [[5]]}, {"references": references}])
+
+
+@pytest.mark.parametrize(
+    "references",
+    [
+        [[5, 6], [7]],
+        [torch.tensor([5, 6]), torch.tensor([7])],
+        [np.array([5, 6]), np.array([7])],
+        ((5, 6), range(7, 8)),
+    ],
+    ids=["lists", "tensors", "arrays", "others"],
+)
+def test_references_of_any_kind_of_sequence(references: Any) -> None:
+    batch = WithReferences(lambda features: {})([{"references": references}, {"references": []}])
+    assert batch["references"].tolist() == [[[5, 6], [7, -100]], [[-100, -100], [-100, -100]]]
 
 
 def test_references_go_around_a_collator() -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import math
+import re
 from dataclasses import dataclass
 from typing import Any
 
@@ -197,6 +198,44 @@ def test_vllms_json() -> None:
     one, other = ss.TopK.from_vllm([PROMPT]), ss.TopK.from_vllm([json.loads(text)])
     assert torch.equal(one.ids, other.ids)
     assert torch.equal(one.logprobs, other.logprobs)
+
+
+def test_vllms_keys_with_a_prefix() -> None:
+    assert ss.TopK.from_vllm([[None, {"token_id:12": -0.1}]]).ids.tolist() == [[[0], [12]]]
+
+
+LISTS = "a list of positions for each sequence (in a list of its own where it is one; `prompt_logprobs=k` asks for it)"
+NUMBER = "a number, or something with a `logprob`, for each token"
+
+
+@pytest.mark.parametrize(
+    ("lists", "rule", "value"),
+    [
+        (None, LISTS, "None"),
+        ([None], LISTS, "None"),  # an output's `prompt_logprobs` where they were not asked for
+        ([None, {5: -0.2}, {6: -0.1}], LISTS, "None"),  # one sequence, not in a batch
+        ([{5: -0.2}, {6: -0.1}], LISTS, "a dict"),
+        (["words"], LISTS, "a str"),
+        ([[None, 3.0]], "from token ids to numbers, or None, at every position", "a float"),
+        ([[{"dog": -0.1}]], "of token ids (the server gives them with return_tokens_as_token_ids)", "'dog'"),
+        ([[{5.5: -0.1}]], "of token ids (the server gives them with return_tokens_as_token_ids)", "5.5"),
+        ([[{5: None}]], NUMBER, "None"),
+        ([[{5: {"rank": 1}}]], NUMBER, "{'rank': 1}"),
+    ],
+)
+def test_what_is_not_vllms_is_refused(lists: Any, rule: str, value: str) -> None:
+    with pytest.raises(ValueError, match=f"^{re.escape(f'`logprobs` must be {rule}, but is {value} instead.')}$"):
+        ss.TopK.from_vllm(lists)
+
+
+@pytest.mark.parametrize("tail", ["zero", "uniform", "renormalise", "bucket"])
+def test_a_store_of_nothing_is_no_distance(tail: Any) -> None:
+    student = torch.randn(1, 2, V, requires_grad=True)
+    loss = ss.forward_kl(student, ss.TopK.from_vllm([[None, None]]), tail=tail)
+    loss.backward()
+    assert loss == 0
+    assert student.grad is not None
+    assert not student.grad.any()
 
 
 def test_a_sequence_longer_than_asked_for_is_refused() -> None:

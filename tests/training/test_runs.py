@@ -74,6 +74,18 @@ def test_one_process_at_a_time(tmp_path: Path) -> None:
         assert train(made, tmp_path / "run").manifest == run.manifest, "what is finished is nobody's to write"
 
 
+@pytest.mark.parametrize(("start", "end", "told"), [(0.0, 7.0, 7.0), (-1.0, 0.5, -1.0)])
+def test_a_number_that_is_annealed_too_far_is_refused_before_anything_is_learned(
+    tmp_path: Path, start: float, end: float, told: float
+) -> None:
+    captions(tmp_path / "corpus")
+    anneal = {"key": "token.alpha", "start": start, "end": end, "epochs": 2}
+    made = values(tmp_path / "corpus", objective={"anneal": [anneal]}, trainer={"max_epochs": 3})
+    with pytest.raises(ValueError, match=f"`alpha` must be between 0 and 1, but is {told} instead"):
+        train(parse_config(made), tmp_path / "run")
+    assert not (tmp_path / "run").exists()
+
+
 @pytest.mark.parametrize("seed", [-1, 2**63])
 def test_a_seed_that_no_generator_takes(tmp_path: Path, seed: int) -> None:
     captions(tmp_path / "corpus")

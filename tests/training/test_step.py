@@ -228,6 +228,10 @@ def test_mistakes() -> None:
         ),
         (lambda: graphed(Batch(batch.inputs, batch.targets[:, 1:], batch.references)), r"`targets` must be of shape"),
         (lambda: graphed(Batch(batch.inputs, batch.targets.int(), batch.references)), "of type torch.int64, as captur"),
+        (
+            lambda: Batch(batch.inputs[0], batch.targets),
+            r"`inputs` must be a tuple of tensors, .*, but is a Tensor inst",
+        ),  # type: ignore[arg-type]
         (lambda: adam([], 0.1), "`parameters` must be one or more"),
     ):
         with pytest.raises(ValueError, match=message):

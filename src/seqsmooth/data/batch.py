@@ -8,6 +8,8 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor
 
+from seqsmooth.ops import checks
+
 
 @dataclass(frozen=True, eq=False)
 class Batch:
@@ -37,6 +39,10 @@ class Batch:
     references: Tensor | None = None  # (B, R, S) int64
     tokens: Tensor | None = None  # () int64
     items: Tensor | None = None  # (B,) int64
+
+    def __post_init__(self) -> None:
+        rule = "a tuple of tensors, as in Batch((features,), targets)"
+        checks.must(isinstance(self.inputs, (tuple, list)), "inputs", rule, checks.described(self.inputs))
 
     def tensors(self) -> dict[str, Tensor]:
         """Its tensors by name."""

@@ -34,7 +34,7 @@ class Batches:
     Args:
         split: the items.
         vocabulary: the greatest number of words on either side.
-        batch_size: targets in a batch, over all ranks.
+        batch_size: targets in a batch, over all ranks; no more than there are, but for what makes the ranks alike.
         shuffle: whether each epoch has an order of its own; otherwise it is that of the corpus within each shape.
         seed: the orders follow from it.
         references: give no more than so many beside each target; 0 for none.
@@ -186,6 +186,7 @@ class Batches:
             source = _cut(split.sources.lengths, max_length)
             lengths.append(source if item is None else source[item])
         kept = self._kept()
+        self.units = min(self.units, -(-len(kept) // self.world) * self.world)
         found = bucketed(np.stack(lengths, 1)[kept], self.units, buckets)
         self._widths = tuple(Widths(width[0], width[1] if len(width) > 1 else 0) for width in found.widths)
         self._members = [kept[found.member == number].astype(np.int32) for number in range(len(found.widths))]

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import json
 import math
+import operator
 import os
 import secrets
 from collections.abc import Callable, Mapping, Sequence
@@ -56,7 +57,7 @@ class HypothesisFile:
     ) -> None:
         self.path = Path(path)
         self.partial = self.path.with_name(self.path.name + ".partial")
-        self.ids = list(ids)
+        self.ids = [_id("ids", name) for name in ids]
         self.text = text
         self._absent()
         folder = self.path.parent
@@ -99,6 +100,7 @@ class HypothesisFile:
 
     def add(self, name: Id, hypotheses: Sequence[Hypothesis]) -> None:
         """Keep the hypotheses of an item."""
+        name = _id("name", name)
         checks.must(self._file is not None, "file", "open (`with HypothesisFile(...) as file`)", "closed")
         checks.must(name in self._known and name not in self._lines, "name", "one of `remaining`", repr(name))
         told = [{**({"text": self.text(h.tokens)} if self.text else {}), **asdict(h)} for h in hypotheses]
@@ -149,6 +151,16 @@ class HypothesisFile:
         finally:
             unfinished.unlink(missing_ok=True)
         self.partial.unlink()
+
+
+def _id(argument: str, name: Any) -> Id:
+    """An id as JSON has it; whole numbers of numpy and torch will do."""
+    if isinstance(name, str):
+        return name
+    try:
+        return operator.index(name)
+    except TypeError:
+        raise checks.wrong(argument, "whole numbers or texts", checks.described(name)) from None
 
 
 def _lock(file: IO[str], path: Path) -> None:

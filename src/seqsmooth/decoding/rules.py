@@ -122,10 +122,11 @@ class Rules:
         history: Tensor | None,  # (N, t) int64, what was written
         *more: int,
     ) -> None:
-        """Set the scores of what is forbidden to minus infinity, and those of some more ids."""
+        """Set the scores of what is forbidden to minus infinity, and those of some more ids; a NaN stays one."""
         ids = tuple(sorted({*self.barred, *more}))
         if ids:
-            scores.index_fill_(-1, _index(ids, scores.device), -math.inf)
+            index, barrier = _barrier(ids, scores.device, scores.dtype)
+            scores.index_add_(-1, index, barrier.expand(scores.shape[0], -1))
         if history is None or history.shape[1] < self.no_repeat:
             return
         windows = history.unfold(1, self.no_repeat, 1)  # (N, W, n)
@@ -140,6 +141,6 @@ class Rules:
 
 
 @cache
-def _index(ids: tuple[int, ...], device: torch.device) -> Tensor:
-    """A few ids on a device: copied there once, since a copy from the host cannot be captured in a graph."""
-    return torch.tensor(ids, device=device)
+def _barrier(ids: tuple[int, ...], device: torch.device, dtype: torch.dtype) -> tuple[Tensor, Tensor]:  # (n,), (n,)
+    """A few ids and minus infinity for each: made once, since a copy from the host cannot be captured in a graph."""
+    return torch.tensor(ids, device=device), torch.full((len(ids),), -math.inf, device=device, dtype=dtype)

@@ -15,6 +15,9 @@ from seqsmooth.decoding.rules import Rules
 from seqsmooth.ops import checks
 from seqsmooth.ops.sampling import categorical
 
+COLDEST, HOTTEST = 1e-30, 1e30
+"""Beyond these temperatures a law stays what it is, while fp32 has no number for a logarithm over one."""
+
 
 @dataclass(frozen=True)
 class Greedy(Rules):
@@ -102,7 +105,7 @@ class Sampling(Rules):
         log_probs: Tensor,  # (N, V), minus infinity for what is forbidden
     ) -> Tensor:  # (N, V)
         """The probabilities with which the next token is drawn."""
-        powers = log_probs / self.temperature
+        powers = log_probs / min(max(self.temperature, COLDEST), HOTTEST)
         if self.top_k is not None and self.top_k < powers.shape[-1]:
             least = powers.topk(self.top_k).values[:, -1:]
             powers = powers.masked_fill(powers < least, -math.inf)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sized
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
@@ -23,7 +23,7 @@ class WithReferences:
 
     Args:
         collator: makes the rest of the batch.
-        column: the name of the column: for each item a list of sequences of ids.
+        column: the name of the column: for each item a list of sequences of ids, [] where there are none.
 
     Examples:
         >>> collate = WithReferences(lambda features: {"labels": torch.zeros(len(features), 2)})
@@ -44,18 +44,30 @@ class WithReferences:
         checks.must(there, "references", rule, "missing")
         others = [{name: feature[name] for name in feature if name != self.column} for feature in features]
         batch = self.collator(others)
-        lists = [feature[self.column] for feature in features]
-        for item in lists:
-            ids = not isinstance(item, str) and all(isinstance(one, Sized) and not isinstance(one, str) for one in item)
-            checks.must(ids, self.column, "a list of sequences of ids, not of words, in every item", repr(item))
+        lists = [_sequences(self.column, feature[self.column]) for feature in features]
         most = max(len(item) for item in lists)
         longest = max((len(one) for item in lists for one in item), default=0)
         padded = torch.full((len(lists), most, longest), IGNORED)
         for row, item in enumerate(lists):
             for place, one in enumerate(item):
-                padded[row, place, : len(one)] = torch.as_tensor(one)
+                padded[row, place, : len(one)] = one
         batch["references"] = padded
         return batch
+
+
+def _sequences(column: str, item: Any) -> list[Tensor]:
+    """The references of an item as tensors, (S,) each."""
+    try:
+        checks.must(not isinstance(item, str), column, "ids", item)
+        found = [torch.as_tensor(one) for one in item]
+        for one in found:
+            checks.shape(column, one, None, letters="(S,)")
+            if len(one):  # an empty list is of floats, for all that torch knows
+                checks.integers(column, one)
+    except (RuntimeError, TypeError, ValueError):
+        rule = "a list of sequences of ids, not of words, in every item ([] where there are none)"
+        raise checks.wrong(column, rule, repr(item)) from None
+    return found
 
 
 @dataclass(frozen=True, eq=False)
@@ -115,13 +127,20 @@ def causal_rows(
     candidates = objective.propose(answers, references=references)
     count, longest = candidates.sequences.shape[1:]
     rows = _repeated(inputs, len(targets), count)
-    for name, value in (("input_ids", 0), ("attention_mask", 1)):  # an edited sample may be longer than its answer
-        if name in rows:
-            rows[name] = F.pad(rows[name], (0, longest - steps), value=value)
     since = torch.arange(longest, device=targets.device) - starts - 1  # (B, T') tokens of the answer read before
-    read = candidates.sequences.gather(2, since.clamp_min(0).unsqueeze(1).expand(-1, count, -1))
-    before = rows["input_ids"].view(read.shape)
-    rows["input_ids"] = torch.where(since.unsqueeze(1) < 0, before, read).flatten(0, 1)
+    since = since.unsqueeze(1).expand(-1, count, -1)
+    read = candidates.sequences.gather(2, since.clamp_min(0))
+    begun = starts.unsqueeze(1).expand(-1, count, -1)
+    # An edited sample may be longer than its answer: it goes on where padding was, and beyond.
+    changes: dict[str, Callable[[Tensor], Tensor]] = {  # (B, K', T') each
+        "input_ids": lambda before: read,
+        "attention_mask": torch.ones_like,
+        "position_ids": lambda before: before.gather(2, begun) + 1 + since,
+    }
+    for name, change in changes.items():
+        if rows.get(name) is not None:
+            before = F.pad(rows[name], (0, longest - steps)).view(read.shape)
+            rows[name] = torch.where(since < 0, before, change(before)).flatten(0, 1)
     return Rows(candidates, rows, starts)
 
 

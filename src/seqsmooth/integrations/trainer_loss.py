@@ -158,10 +158,13 @@ def check_padding(
 
 
 def items(given: Tensor | float | None, like: Tensor) -> Tensor | float | None:
-    """The number of items of a step as one number; with several GPUs in one process the Trainer repeats it."""
+    """The number of items of a step as one number; with several GPUs in one process the Trainer repeats it.
+
+    A step without any has 1, so that its loss, a sum over nothing, is 0.
+    """
     if not isinstance(given, Tensor):
-        return given
-    return (given.flatten()[0] if given.dim() else given).to(like.device)
+        return None if given is None else max(given, 1)
+    return (given.flatten()[0] if given.dim() else given).clamp_min(1).to(like.device)
 
 
 def at_home(objective: Objective, like: Tensor) -> Objective:

@@ -6,7 +6,7 @@ from typing import Any
 
 from torch import Tensor, nn
 
-from seqsmooth.models.model import Model
+from seqsmooth.models.model import Model, check_number
 from seqsmooth.models.vision.encoder import ImageEncoder
 from seqsmooth.ops import checks
 
@@ -59,6 +59,7 @@ class Captioner(Model[Any, Any]):
         *inputs: Tensor,  # pictures (B, 3, S, S) uint8, or what else the encoder reads; then what the decoder does
     ) -> Any:
         """See, and read what was seen."""
+        check_number(inputs, 2, "pictures (B, 3, S, S), and what its decoder reads beside what was seen")
         return self.decoder.encode(self.encoder(inputs[0]), *inputs[1:])
 
     def start(self, memory: Any) -> Any:

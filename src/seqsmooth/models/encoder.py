@@ -9,6 +9,7 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
+from seqsmooth.models.model import check_number
 from seqsmooth.ops import checks
 from seqsmooth.ops.precision import widen
 
@@ -97,6 +98,7 @@ def read_source(
     pad: int,
 ) -> tuple[Tensor, Tensor]:  # (B, S) ids, (B, S) mask
     """Check what a model of translation is given."""
+    check_number(inputs, 2, "ids (B, S), and if PAD does not tell it their mask (B, S)")
     source = inputs[0]
     checks.integers("source", source)
     checks.shape("source", source, None, None, letters="(B, S)")

@@ -91,6 +91,27 @@ class Model(Plain, Generic[Memory, State]):
         return hidden.reshape(*tokens.shape, hidden.shape[-1])
 
 
+def check_number(inputs: Sequence[Tensor], most: int, what: str) -> None:
+    """Check that there is an input, and no more than a model reads."""
+    rule = f"{what} (in a tuple where all are one argument)"
+    checks.must(1 <= len(inputs) <= most, "inputs", rule, f"{len(inputs)} tensors")
+
+
+def check_features(
+    features: Tensor,
+    *sizes: int | None,
+    letters: str,
+    weight: Tensor,  # of the layer that reads them
+) -> None:
+    """Check features against the layer that reads them: shape, device and type."""
+    checks.shape("features", features, *sizes, letters=letters)
+    checks.floats("features", features)
+    checks.device("features", features, weight.device, " of the model")
+    lowered = torch.is_autocast_enabled(weight.device.type) and features.dtype != torch.float64
+    if features.dtype != weight.dtype and not lowered:
+        raise checks.wrong("features", f"of the type of the model's weights, {weight.dtype}", features.dtype)
+
+
 def repeat(memory: Memory, times: int) -> Memory:
     """Each row of a memory or state `times` times in a row."""
     if times == 1:

@@ -7,7 +7,7 @@ from typing import NamedTuple
 import torch
 from torch import Tensor, nn
 
-from seqsmooth.models.model import Model, embedding, output
+from seqsmooth.models.model import Model, check_features, check_number, embedding, output
 from seqsmooth.ops import checks
 
 
@@ -83,8 +83,9 @@ class ShowTell(Model[Image, Cell]):
         *inputs: Tensor,  # features (B, F)
     ) -> Image:
         """Turn pooled features into a word."""
+        check_number(inputs, 1, "features (B, F)")
         (features,) = inputs
-        checks.shape("features", features, None, self.feature_size, letters="(B, F)")
+        check_features(features, None, self.feature_size, letters="(B, F)", weight=self.image.weight)
         return Image(self.image(features))
 
     def start(self, memory: Image) -> Cell:

@@ -8,7 +8,7 @@ import torch
 from torch import Tensor, nn
 
 from seqsmooth.models import cells, loops
-from seqsmooth.models.model import Model, embedding, output, recurrent
+from seqsmooth.models.model import Model, check_features, check_number, embedding, output, recurrent
 from seqsmooth.ops import checks
 from seqsmooth.ops.attention import additive_attention
 
@@ -92,8 +92,9 @@ class TopDown(Model[Regions, TwoCells]):
         *inputs: Tensor,  # features (B, R, F), and if some are padding their mask (B, R) bool
     ) -> Regions:
         """Project the regions, and pool them."""
+        check_number(inputs, 2, "features (B, R, F), and if some are padding their mask (B, R)")
         features = inputs[0]
-        checks.shape("features", features, None, None, self.feature_size, letters="(B, R, F)")
+        check_features(features, None, None, self.feature_size, letters="(B, R, F)", weight=self.region.weight)
         shape = features.shape[:2]
         mask = inputs[1] if len(inputs) > 1 else torch.ones(shape, dtype=torch.bool, device=features.device)
         checks.shape("mask", mask, *shape, letters="(B, R)")

@@ -67,7 +67,7 @@ def forward_kl(
     else:
         losses = linear_cross_entropy(logits, weight, target, reduction="none")
     entropy = store.entropy(tail=spread, vocab_size=vocab_size)
-    if tail == "bucket":
+    if tail == "bucket" and store.ids.shape[-1] > 0:  # or else no position has any token, and none counts
         losses = losses + _bucket(logits, store)
     kept = target.kept()
     losses = (losses - entropy.to(losses.dtype)).masked_fill(~kept, 0)

@@ -25,8 +25,16 @@ def uniforms(shape: tuple[int, ...], like: Tensor, generator: Generator | None) 
     return torch.rand(shape, dtype=finest(like.device), device=like.device, generator=generator)
 
 
+def check_generator(generator: Generator | None) -> None:
+    """Refuse what is no generator, as a seed."""
+    if generator is not None:
+        rule = "a torch.Generator (`torch.Generator().manual_seed(seed)` makes one) or a Philox"
+        checks.must(isinstance(generator, Generator), "generator", rule, checks.described(generator))
+
+
 def check_device(generator: Generator | None, like: Tensor) -> None:
     """Refuse a generator of another device."""
+    check_generator(generator)
     if generator is not None:
         here = like.device.type
         checks.must(

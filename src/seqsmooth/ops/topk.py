@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import operator
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -95,17 +96,16 @@ class TopK:
         """What vLLM returns as `prompt_logprobs` or `logprobs`, a list of positions for each sequence.
 
         A position is None or empty (the first of a prompt), or goes from token id to its `Logprob`; JSON of the server,
-        where ids are strings and values dictionaries, will do, and so will `FlatLogprobs`. Entry t is about token t,
-        which logits t - 1 predict. The prompt's own token is in the list even where it is not among the best.
+        where ids are strings ("5" or "token_id:5") and values dictionaries, will do, and so will `FlatLogprobs`. Entry
+        t is about token t, which logits t - 1 predict. The prompt's own token is in the list even where it is not among
+        the best.
 
         Args:
             logprobs: of a batch of sequences.
             k: keep so many, the most probable; all of them by default.
             length: T; that of the longest sequence by default. What is missing is padding.
         """
-        rows = [
-            [_entries(position, k) if position is not None else [] for position in sequence] for sequence in logprobs
-        ]
+        rows = [[_entries(position, k) for position in _listed(sequence)] for sequence in _listed(logprobs)]
         steps = max((len(row) for row in rows), default=0) if length is None else checks.at_least("length", length, 0)
         width = max((len(entries) for row in rows for entries in row), default=0)
         ids = torch.zeros(len(rows), steps, width, dtype=torch.long)
@@ -132,13 +132,38 @@ class TopK:
         return cls(result["topk_token_ids"].long(), result["topk_logprobs"])
 
 
-def _entries(position: Mapping[Any, Any], k: int | None) -> list[tuple[int, float]]:
+def _listed(value: Any) -> Iterable[Any]:
+    """A batch, or the positions of a sequence."""
+    rule = (
+        "a list of positions for each sequence (in a list of its own where it is one; `prompt_logprobs=k` asks for it)"
+    )
+    checks.must(
+        isinstance(value, Iterable) and not isinstance(value, (str, Mapping)), "logprobs", rule, checks.described(value)
+    )
+    return value  # type: ignore[no-any-return]
+
+
+def _entries(position: Mapping[Any, Any] | None, k: int | None) -> list[tuple[int, float]]:
     """Token ids and log-probabilities of a position, the most probable first."""
-    found = [(int(token), _number(value)) for token, value in position.items()]
+    if position is None:
+        return []
+    rule = "from token ids to numbers, or None, at every position"
+    checks.must(isinstance(position, Mapping), "logprobs", rule, checks.described(position))
+    found = [(_token(token), _number(value)) for token, value in position.items()]
     return sorted(found, key=lambda entry: -entry[1])[:k]
 
 
+def _token(key: Any) -> int:
+    try:
+        return int(key.removeprefix("token_id:")) if isinstance(key, str) else operator.index(key)
+    except (TypeError, ValueError):
+        rule = "of token ids (the server gives them with return_tokens_as_token_ids)"
+        raise checks.wrong("logprobs", rule, repr(key)) from None
+
+
 def _number(value: Any) -> float:
-    if isinstance(value, Mapping):
-        return float(value["logprob"])
-    return float(getattr(value, "logprob", value))
+    found: Any = value.get("logprob") if isinstance(value, Mapping) else getattr(value, "logprob", value)
+    try:
+        return float(found)
+    except (TypeError, ValueError):
+        raise checks.wrong("logprobs", "a number, or something with a `logprob`, for each token", repr(value)) from None

@@ -12,7 +12,7 @@ from torch.nn import functional as F
 from seqsmooth.ops import checks, dispatch
 from seqsmooth.ops.cross_entropy import Reduction, check_positions, losses
 from seqsmooth.ops.head import Head, check_head
-from seqsmooth.ops.sampling import Generator
+from seqsmooth.ops.sampling import Generator, check_generator
 from seqsmooth.ops.soft_target import IGNORED
 from seqsmooth.smoothing.dirac import Dirac
 from seqsmooth.smoothing.ground_truth import GroundTruth
@@ -211,9 +211,7 @@ class Objective(Precise):
         generator: Generator | None,
         vocab_size: int | None,
     ) -> Candidates:
-        if generator is not None:
-            rule = "a torch.Generator (`torch.Generator().manual_seed(seed)` makes one) or a Philox"
-            checks.must(isinstance(generator, Generator), "generator", rule, checks.described(generator))
+        check_generator(generator)
         checks.integers("targets", targets)
         checks.shape("targets", targets, None, None, letters="(B, T)")
         self._check_device("targets", targets)

@@ -9,6 +9,7 @@ import dataclasses
 from dataclasses import dataclass, field
 from typing import Any, Literal
 
+from seqsmooth.ops import checks
 from seqsmooth.training.objective_sections import Objective
 
 
@@ -39,6 +40,12 @@ class Optimizer:
     eps: float = 1e-8
     weight_decay: float = 0.0
     clip: float | None = None
+
+    def __post_init__(self) -> None:
+        for name in ("lr", "eps", "weight_decay"):
+            checks.non_negative(f"optimizer.{name}", getattr(self, name))
+        fit = all(0 <= beta < 1 for beta in self.betas)
+        checks.must(fit, "optimizer.betas", "two numbers of 0 or more, below 1", list(self.betas))
 
 
 @dataclass(frozen=True)

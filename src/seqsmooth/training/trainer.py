@@ -141,7 +141,10 @@ def _check(config: Config, corpus: Corpus) -> None:
         if value is not None:
             checks.at_least(key, value, 1)
     check_loggers(section.loggers)
-    annealed(config, 0)
+    if config.objective.anneal:
+        builder = Builder(corpus)
+        for epoch in (0, section.max_epochs - 1):  # between them, every number is between what it is at the two
+            builder.objective(annealed(config, epoch))
 
 
 def local_rank() -> int:
