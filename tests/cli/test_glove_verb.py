@@ -73,8 +73,10 @@ def test_what_is_there_is_replaced_only_if_asked(
     assert "`out` must be a file that is not there yet (--overwrite replaces it)" in capsys.readouterr().err
     assert corpus.read_bytes() == before
     same = str(tmp_path / "v.txt")
-    assert glove(corpus, "--out", same, "--vocabulary", same) == 2
-    assert "`vocabulary` must be another file than the vectors'" in capsys.readouterr().err
+    (tmp_path / "below").mkdir()
+    for again in (same, str(tmp_path / "below" / ".." / "v.txt")):
+        assert glove(corpus, "--out", same, "--vocabulary", again) == 2
+        assert "`vocabulary` must be another file than the vectors'" in capsys.readouterr().err
 
 
 def test_a_json_is_read_by_split_and_tokeniser(tmp_path: Path) -> None:

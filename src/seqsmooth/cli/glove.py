@@ -70,7 +70,8 @@ def _train(given: argparse.Namespace) -> int:
             check_destination(name, path)
             new = given.overwrite or not path.exists()
             checks.must(new, name, "a file that is not there yet (--overwrite replaces it)", path)
-    checks.must(given.vocabulary != given.out, "vocabulary", "another file than the vectors'", given.vocabulary)
+    same = given.vocabulary is not None and given.vocabulary.resolve() == given.out.resolve()
+    checks.must(not same, "vocabulary", "another file than the vectors'", given.vocabulary)
     glove = GloVe(
         dim=given.dim,
         iterations=given.iterations,
