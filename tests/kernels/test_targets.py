@@ -86,8 +86,8 @@ def test_the_pool_of_a_long_batch(
     objective = ss.Objective(law, specials=SPECIALS[specials], vocab_size=V).to(kernels)
     ours, plain = both(monkeypatch, lambda: objective.propose(targets, generator=seeded(kernels)))
     assert_same(ours, plain)
-    if samples is None:
-        assert isinstance(ours.target.rows[0].table, DenseTable)
+    assert samples is not None or isinstance(ours.target.rows[0].table, DenseTable)
+    if samples is None and "rate" in strength and specials in ("all", "pad last", "all drawn"):  # for that is slow
         logits = torch.randn(batch, steps, V, generator=torch.Generator().manual_seed(2)).to(kernels)
         monkeypatch.setenv(VARIABLE, "triton")
         loss = objective(logits, ours).total

@@ -195,3 +195,11 @@ def test_a_key_may_come_over_one_that_is_merged(tmp_path: Path) -> None:
         "b": {"c": {"x": 3, "y": 2}},
         "d": {"x": 3, "y": 4},
     }
+
+
+def test_what_a_reader_changes_the_next_one_does_not_see(tmp_path: Path) -> None:
+    """A text is parsed once and handed out as often as it is asked for."""
+    file = tmp_path / "held.yaml"
+    file.write_text("model: {sizes: [1, 2]}\n", encoding="utf-8")
+    load_yaml(file)["model"]["sizes"].append(3)
+    assert load_yaml(file) == {"model": {"sizes": [1, 2]}}

@@ -8,7 +8,8 @@ import math
 import types
 import typing
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from functools import cache
+from copy import deepcopy
+from functools import cache, lru_cache
 from pathlib import Path
 from typing import Any, Literal, Union, get_args, get_origin
 
@@ -142,11 +143,19 @@ def _yaml(text: str, where: str) -> Any:
     import yaml
 
     try:
-        return yaml.load(text, _loader())
+        return deepcopy(_loaded(text))
     except yaml.YAMLError as error:
         mark = getattr(error, "problem_mark", None)
         place = f" at line {mark.line + 1}" if mark is not None else ""
         raise ValueError(f"{where} must be YAML, but is not{place}: {getattr(error, 'problem', error)}.") from error
+
+
+@lru_cache(maxsize=1024)
+def _loaded(text: str) -> Any:
+    """What a text holds, read once: hundreds of configs of a sweep extend the same few files."""
+    import yaml
+
+    return yaml.load(text, _loader())
 
 
 @cache
