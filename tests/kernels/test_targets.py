@@ -129,10 +129,14 @@ def test_hamming_leaves_specials_alone(
         )
 
 
+@pytest.mark.parametrize("few", [0, 2048])
 @pytest.mark.parametrize("shape", SHAPES)
 @pytest.mark.parametrize("pool", ["vocab", "batch", "refs"])
-def test_draws(pool: str, shape: tuple[int, int, int], kernels: torch.device, monkeypatch: pytest.MonkeyPatch) -> None:
-    """The tokens and their probability, from a truth with a mask of its own."""
+def test_draws(
+    pool: str, shape: tuple[int, int, int], few: int, kernels: torch.device, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The tokens and their probability, from a truth with a mask of its own, by large programs and by small ones."""
+    monkeypatch.setattr("seqsmooth.ops.kernels.targets.FEW", few)
     batch, steps, count = shape
     targets = sentences(batch, steps, WORDS, kernels)
     mask = (targets != 0) & (torch.arange(steps, device=kernels) != 2)
