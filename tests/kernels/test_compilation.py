@@ -28,9 +28,11 @@ TARGETS = {
 POOLS = {
     **dict.fromkeys(("listed", "ids", "sizes", "slots"), IDS),
     **dict.fromkeys(("stride_group", "stride_place", "length", "limit", "vocab_size", "width"), "i32"),
-    **dict.fromkeys(("shares", "values", "masses"), REALS),
+    **dict.fromkeys(("shares", "masses"), REALS),
     **dict.fromkeys(("places", "words"), "*i32"),
     "flags": "*i8",
+    "eights": IDS,
+    "bits": BYTES,
 }
 IMPORTANCE = {
     **dict.fromkeys(("scores", "weights", "ess"), REALS),
@@ -77,11 +79,11 @@ def variants() -> list[tuple[str, str, dict[str, str], dict[str, Any], int]]:
     for block, narrow, warps in ((16, True, 1), (128, False, 2), (256, True, 4), (512, True, 8)):
         found.append(("pools", "sorted_kernel", POOLS, barred | {"BLOCK": block, "NARROW": narrow}, warps))
     for blocks, part in ((1, 1024), (2, 1024), (8, 4096)):
-        flags = barred | {"WORDS": 4096, "CHUNK": 1024, "BLOCKS": blocks, "PART": part}
-        found.append(("pools", "flagged_kernel", POOLS, flags, 16))
+        flags = barred | {"WORDS": 4096, "CHUNK": 1024, "BLOCKS": blocks}
+        found.append(("pools", "flagged_kernel", POOLS, flags | {"PART": part}, 16))
         for rate in (False, True):
-            constants = read | flags | {"RATE": rate, "BLOCK": 128}
-            found.append(("target_kernels", "batch_kernel", TARGETS | POOLS, constants, 16))
+            constants = read | flags | {"RATE": rate, "PART": part // 4, "BLOCK": 128}
+            found.append(("target_kernels", "batch_kernel", TARGETS | POOLS, constants, 8))
     for literal, batchwise in ((False, False), (True, False), (False, True)):
         sizes = {"LITERAL": literal, "BATCHWISE": batchwise, "ITEMS": 64, "TALL": 8, "WIDE": 32, "REPEAT": 32}
         constants = sizes if literal else sizes | {"log_prob": None}

@@ -24,6 +24,7 @@ with compiling() as names:
         ("everything", 37, torch.bfloat16, True),
         ("two-tables", 2048, torch.float16, False),
         ("sets", 640, torch.bfloat16, False),
+        ("bits", 2048, torch.bfloat16, False),
         ("law", 160, torch.bfloat16, False),
         ("law-and-more", 160, torch.float32, True),
     ):

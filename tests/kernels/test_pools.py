@@ -8,7 +8,7 @@ from torch import Tensor
 
 from seqsmooth.ops.dispatch import VARIABLE
 from seqsmooth.ops.positions import Source
-from seqsmooth.ops.tables import DenseTable
+from seqsmooth.ops.tables import SetTable
 from seqsmooth.smoothing.pools import NO_TOKEN, Listed, _distinct
 
 kernel = pytest.importorskip("seqsmooth.ops.kernels.pools")
@@ -21,7 +21,7 @@ def lists(groups: int, length: int, size: int, device: torch.device) -> Tensor:
     return torch.randint(-2, size, (groups, length), generator=generator).to(device)
 
 
-def row_of(targets: Tensor, excluded: tuple[int, ...], size: int) -> DenseTable:
+def row_of(targets: Tensor, excluded: tuple[int, ...], size: int) -> SetTable:
     from seqsmooth.ops.kernels.sites import FusedSites
     from seqsmooth.ops.kernels.targets import batch_expectation
 
@@ -86,11 +86,9 @@ def test_places_of_a_long_list_and_row_of_a_batch(length: int, size: int, kernel
     listed[0, -1] = size - 1
     expected = sorted(token for token in set(listed[0].tolist()) if token >= 0 and token not in EXCLUDED)
     row = row_of(listed, EXCLUDED, size)
-    assert row.values.shape == (1, -(-size // 16) * 16)
-    assert row.values[0].nonzero().flatten().tolist() == expected
-    assert row.masses.tolist() == [row.values.double().sum()]  # to the last bit
-    assert len(set(row.values[0, expected].tolist())) <= 1
-    assert 0.5 <= row.masses[0] < 1 or not expected
+    assert row.bits.shape == (-(-size // 8),)
+    assert row.row(torch.empty(0)).nonzero().flatten().tolist() == expected
+    assert row.count.tolist() == [len(expected)]
     if length > kernel.MOST_SORTED:
         places = _distinct(listed, EXCLUDED, size).places
         assert places is not None
@@ -104,8 +102,8 @@ def test_ids_that_no_vocabulary_has(kernels: torch.device) -> None:
     assert kernel.distinct(listed, (1,), 6).ids.tolist() == [[5, *[NO_TOKEN] * 5]]
     long = listed.repeat(1, 200)
     assert kernel.distinct(long, (1,), 6).ids[0, :2].tolist() == [5, NO_TOKEN]
-    assert row_of(long, (), 6).values[0, :6].tolist() == [0, 0.25, 0, 0, 0, 0.25]
-    assert row_of(long.view(6, 200).t(), (), 6).values[0, :6].tolist() == [0, 0.25, 0, 0, 0, 0.25]
+    assert row_of(long, (), 6).bits.tolist() == [0b100010]
+    assert row_of(long.view(6, 200).t(), (), 6).bits.tolist() == [0b100010]
 
 
 def test_lists_of_any_stride(kernels: torch.device) -> None:

@@ -12,7 +12,7 @@ from torch import Tensor
 import seqsmooth as ss
 from oracles.kernel_targets import SHAPES, SPECIALS, WORDS, V, assert_same, both, listed, pool_of, seeded, sentences
 from seqsmooth.ops.dispatch import VARIABLE
-from seqsmooth.ops.tables import DenseTable
+from seqsmooth.ops.tables import SetTable
 from seqsmooth.smoothing.records import Draws, Truth
 
 
@@ -79,14 +79,14 @@ def test_the_pool_of_a_long_batch(
     kernels: torch.device,
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    """Its row is written in full for the closed form; for samples it is listed with places."""
+    """It is a set of bits for the closed form; for samples it is listed with places."""
     batch, steps = (15, 9) if samples is None else (9, 60)  # of two blocks
     targets = sentences(batch, steps, SPECIALS[specials], kernels)
     law = ss.Hamming(**strength, pool="batch", alpha=0.7, samples=samples)
     objective = ss.Objective(law, specials=SPECIALS[specials], vocab_size=V).to(kernels)
     ours, plain = both(monkeypatch, lambda: objective.propose(targets, generator=seeded(kernels)))
     assert_same(ours, plain)
-    assert samples is not None or isinstance(ours.target.rows[0].table, DenseTable)
+    assert samples is not None or isinstance(ours.target.rows[0].table, SetTable)
     if samples is None and "rate" in strength and specials in ("all", "pad last", "all drawn"):  # for that is slow
         logits = torch.randn(batch, steps, V, generator=torch.Generator().manual_seed(2)).to(kernels)
         monkeypatch.setenv(VARIABLE, "triton")

@@ -12,7 +12,7 @@ from torch.nn import functional as F
 
 from seqsmooth.ops import similarity
 from seqsmooth.ops.similarity import SimilarityTable
-from seqsmooth.ops.tables import DenseTable, SparseTable, Table, UniformTable, masked_dot
+from seqsmooth.ops.tables import DenseTable, SetTable, SparseTable, Table, UniformTable, masked_dot
 
 V = 6
 EXACT = {"rtol": 1e-12, "atol": 1e-12}
@@ -124,6 +124,21 @@ def test_no_rows_a_position(kind: str) -> None:
     assert torch.equal(table.combine(index, weights), torch.zeros(2, V, dtype=torch.float64))
     assert table.mass(index).shape == (2, 0)
     assert torch.equal(table.dot(torch.ones(2, V, dtype=torch.float64), index, weights), weights.new_zeros(2))
+
+
+def test_a_set() -> None:
+    """Of tokens 0, 3, 7, 8 and 10, eight bits a byte; a token that is not in it may have a logit of minus infinity."""
+    table = SetTable(torch.tensor([0b10001001, 0b101], dtype=torch.uint8), torch.tensor([5.0]), 11)
+    row = [1.0, 0, 0, 1, 0, 0, 0, 1, 1, 0, 1]
+    index, weights = torch.zeros(3, 2, dtype=torch.long), doubles([[1.0, 2.0], [0.5, -0.5], [0.0, 0.25]])
+    torch.testing.assert_close(table.combine(index, weights), weights.sum(-1, keepdim=True) * doubles(row), **EXACT)
+    assert table.size == 1
+    assert table.mass(index).tolist() == [[sum(row)] * 2] * 3
+    logits = torch.arange(33, dtype=torch.float64).view(3, 11)
+    logits[:, 1] = -math.inf
+    inside = [sum(zs[token] for token in (0, 3, 7, 8, 10)) for zs in logits.tolist()]
+    expected = [sum(ws) * total for ws, total in zip(weights.tolist(), inside, strict=True)]
+    torch.testing.assert_close(table.dot(logits, index, weights), doubles(expected), **EXACT)
 
 
 @pytest.mark.parametrize("kind", ["dense", "sparse"])

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 
+import numpy as np
 import torch
 from torch import Tensor
 from torch.nn import functional as F
@@ -12,11 +13,11 @@ from seqsmooth.ops import dispatch
 from seqsmooth.ops.cross_entropy import Job, RowLosses, losses, plain_losses
 from seqsmooth.ops.similarity import SimilarityTable
 from seqsmooth.ops.soft_target import IGNORED, Rows, SoftTarget
-from seqsmooth.ops.tables import DenseTable, SparseTable, UniformTable
+from seqsmooth.ops.tables import DenseTable, SetTable, SparseTable, UniformTable
 
 KINDS = [
-    "labels", "slots", "uniform", "dense", "two-tables", "lists", "sets", "long-list", "everything",
-    "law", "law-and-more",
+    "labels", "slots", "uniform", "dense", "two-tables", "lists", "sets", "long-list", "bits",
+    "everything", "law", "law-and-more",
 ]  # fmt: skip
 
 
@@ -44,6 +45,9 @@ def some_target(kind: str, rows: int, vocab_size: int, device: torch.device) -> 
     every = torch.stack([torch.randperm(vocab_size, device=device)[:150] for _ in range(4)])
     sets = SparseTable(every, torch.rand(every.shape, device=device), vocab_size, distinct=True)
     long = SparseTable(torch.randint(vocab_size, (1, 90), device=device), torch.rand(1, 90, device=device), vocab_size)
+    inside = np.random.default_rng(vocab_size).random(vocab_size) < 0.4
+    bits = torch.from_numpy(np.packbits(inside, bitorder="little")).to(device)
+    one_set = SetTable(bits, torch.tensor([float(inside.sum())], device=device), vocab_size)
     uniform = UniformTable(vocab_size, (0, vocab_size - 1) if vocab_size > 3 else ())
     known = torch.rand(vocab_size, device=device) < 0.8
     counts = torch.randint(50, (vocab_size,), device=device).float()
@@ -52,13 +56,14 @@ def some_target(kind: str, rows: int, vocab_size: int, device: torch.device) -> 
     chosen: dict[str, tuple[Rows, ...]] = {
         "uniform": (part(uniform, 1),),
         "dense": (part(dense, 1),),
-        "two-tables": (part(dense, 6), part(DenseTable.of(values[:1]), 1)),
+        "two-tables": (part(dense, 6), part(one_set, 1)),
         "lists": (part(sparse, 2),),
         "sets": (part(sets, 1),),
         "long-list": (part(long, 1),),
         "everything": (part(dense, 3), part(uniform, 2), part(sparse, 1), part(DenseTable.of(values[2:]), 2)),
         "law": (part(law, 1),),
         "law-and-more": (part(frequent, 3), part(uniform, 1), part(DenseTable.of(values[:1]), 1)),
+        "bits": (part(one_set, 1),),
     }
     target = SoftTarget(ids, weights, chosen.get(kind, ()))
     return target.where(torch.arange(rows, device=device) != 2)

@@ -1,8 +1,8 @@
 """Tables of distributions over the vocabulary: G rows, each a way to spread one unit of mass.
 
 A soft target points into tables by row number instead of carrying its own row of V numbers. A table may store its
-rows (`DenseTable`), store only where they are not zero (`SparseTable`), store nothing (`UniformTable`), or compute them
-when asked (`seqsmooth.ops.similarity.SimilarityTable`).
+rows (`DenseTable`), store only where they are not zero (`SparseTable`) or a bit a token (`SetTable`), store nothing
+(`UniformTable`), or compute them when asked (`seqsmooth.ops.similarity.SimilarityTable`).
 """
 
 from __future__ import annotations
@@ -173,6 +173,41 @@ class SparseTable:
             return one_row_dot(row, logits, weights)
         ids, slots = self.gather(index, weights)
         return masked_dot(slots.to(logits.dtype), logits.gather(-1, ids))
+
+
+@dataclass(frozen=True, eq=False)
+class SetTable:
+    """One row: 1 for each token of a set. It is kept as bits, for every row of logits reads all of it."""
+
+    bits: Tensor  # (W,) uint8, 8 tokens each, the first of them lowest
+    count: Tensor  # (1,) float32, how many tokens there are
+    vocab_size: int
+    mixed: bool = False
+
+    @property
+    def size(self) -> int:
+        """One row."""
+        return 1
+
+    def row(
+        self,
+        like: Tensor,
+    ) -> Tensor:  # (V,)
+        """The row in full, of the type and on the device of a tensor."""
+        each = self.bits.unsqueeze(-1) >> torch.arange(8, dtype=torch.uint8, device=self.bits.device)
+        return (each & 1).flatten()[: self.vocab_size].to(like)
+
+    def combine(self, index: Tensor, weights: Tensor) -> Tensor:
+        """The row, as often as asked."""
+        return weights.sum(-1, keepdim=True) * self.row(weights)
+
+    def mass(self, index: Tensor) -> Tensor:
+        """As much as there are tokens."""
+        return self.count[index]
+
+    def dot(self, logits: Tensor, index: Tensor, weights: Tensor) -> Tensor:
+        """Sums over the set."""
+        return one_row_dot(self.row(logits), logits, weights)
 
 
 @dataclass(frozen=True, eq=False)

@@ -13,7 +13,7 @@ from torch import Tensor
 from seqsmooth.ops import checks
 from seqsmooth.ops.sampling import Generator, categorical
 from seqsmooth.ops.similarity import ROW_ELEMENTS, SimilarityTable
-from seqsmooth.ops.tables import DenseTable, SparseTable, Table, UniformTable, padded_rows
+from seqsmooth.ops.tables import DenseTable, SetTable, SparseTable, Table, UniformTable, padded_rows
 
 Mode = Literal["dense", "sampled", "top-k"]
 TopTail = Literal["renormalise", "zero"]
@@ -106,7 +106,7 @@ def multiply(
     if isinstance(table, SparseTable):
         every = torch.arange(table.size, device=table.ids.device)
         return rows_of(table, every, table.weights.dtype), matrix.combine(table.ids, table.weights)
-    assert isinstance(table, (DenseTable, UniformTable))
+    assert isinstance(table, (DenseTable, SetTable, UniformTable))
     plain = table.values[:, : matrix.size] if isinstance(table, DenseTable) else table.row(like).unsqueeze(0)
     product = torch.zeros_like(plain, dtype=like.dtype)
     for tokens in token_chunks(matrix.size, like.device):

@@ -62,9 +62,12 @@ def distinct(
         assert groups == 1
         assert vocab_size is not None
         places = torch.empty(vocab_size, dtype=torch.int32, device=listed.device)
-        flags = Flags.over(vocab_size, length, listed.device)
+        part = max(1024, triton.next_power_of_2(triton.cdiv(vocab_size, MOST_PARTS)))
+        parts = triton.cdiv(vocab_size, part)
+        flags = Flags.over(vocab_size, length, parts, listed.device)
         given = (listed.contiguous(), length, vocab_size, *flags.memory, sizes, ids, slots, shares, places)
-        launch(flagged_kernel, (flags.programs,), given, barred(excluded) | flags.constants, num_warps=16)
+        constants = barred(excluded) | flags.constants | {"PART": part}
+        launch(flagged_kernel, (parts,), given, constants, num_warps=16)
         return Distinct(ids, sizes, slots, shares, places)
     block = max(16, triton.next_power_of_2(length))
     most = NO_TOKEN if vocab_size is None else vocab_size
@@ -80,29 +83,28 @@ def distinct(
 
 @dataclass(frozen=True, eq=False)
 class Flags:
-    """Memory for flags over a vocabulary, some for each program; each has a part of the vocabulary to look after."""
+    """Memory for flags over a vocabulary, for each program its own."""
 
     words: Tensor  # (programs, words) int32, four flags each
     constants: dict[str, int]
 
     @classmethod
-    def over(cls, vocab_size: int, length: int, device: torch.device) -> Flags:
+    def over(cls, vocab_size: int, length: int, programs: int, device: torch.device) -> Flags:
         """For a list of some length."""
-        part = max(1024, triton.next_power_of_2(triton.cdiv(vocab_size, MOST_PARTS)))
-        parts, blocks = triton.cdiv(vocab_size, part), triton.cdiv(vocab_size, 4 * WORDS)
-        words = torch.empty(parts, blocks * WORDS, dtype=torch.int32, device=device)
+        blocks = triton.cdiv(vocab_size, 4 * WORDS)
+        words = torch.empty(programs, blocks * WORDS, dtype=torch.int32, device=device)
         chunk = min(4096, max(512, triton.next_power_of_2(length)))
-        return cls(words, {"BLOCKS": blocks, "WORDS": WORDS, "PART": part, "CHUNK": chunk})
-
-    @property
-    def programs(self) -> int:
-        """How many there are."""
-        return self.words.shape[0]
+        return cls(words, {"BLOCKS": blocks, "WORDS": WORDS, "CHUNK": chunk})
 
     @property
     def memory(self) -> tuple[Tensor, Tensor]:
         """As words, and the same as single flags."""
         return self.words, self.words.view(torch.int8)
+
+    @property
+    def eights(self) -> Tensor:
+        """The same, eight flags a number."""
+        return self.words.view(torch.int64)
 
 
 def barred(excluded: tuple[int, ...]) -> dict[str, int]:
@@ -186,6 +188,12 @@ def put_up(
         after = start + CHUNK
         token = _listed(listed, stride_item, stride_step, steps, after, length, vocab_size, A, B, C, D, E, CHUNK)
     tl.debug_barrier()
+
+
+@triton.jit
+def packed(eights):
+    """Eight flags a number as bits of a byte, the first lowest: each is shifted to its place in the highest byte."""
+    return ((eights * 0x0102040810204080) >> 56).to(tl.uint8)
 
 
 @triton.jit

@@ -75,6 +75,7 @@ def rows(
     J0: tl.constexpr, S0: tl.constexpr, J1: tl.constexpr, S1: tl.constexpr,
     J2: tl.constexpr, S2: tl.constexpr, J3: tl.constexpr, S3: tl.constexpr, EXCLUDED: tl.constexpr,
     SINGLE: tl.constexpr,  # the first table has one row only
+    BITS: tl.constexpr,  # which is a set, and all there is of tables
     BIAS: tl.constexpr, LABELS: tl.constexpr, ENTROPY: tl.constexpr, GRADIENT: tl.constexpr,
     COUNTED: tl.constexpr, FOLD: tl.constexpr, AGAIN: tl.constexpr,
     EXACT: tl.constexpr, PADDED: tl.constexpr, TABLES: tl.constexpr, BLOCK: tl.constexpr,
@@ -158,8 +159,14 @@ def rows(
         share = scale * tl.load(share_1 + row).to(tl.float32)
         share = tl.where(number_1 >= 0, share, 0.0)
         row_1 = table_1 if SINGLE else table_1 + tl.maximum(number_1, 0) * stride_1
-        ahead = tl.load(row_1 + last, mask=last < limit_1, other=0.0, eviction_policy=TABLES)
-        chosen_1 = tl.load(row_1 + token, mask=written, other=0.0)
+        if BITS:
+            eighths = tl.arange(0, BLOCK // TOGETHER)
+            byte = (blocks - 1) * (BLOCK // TOGETHER) + eighths
+            ahead = tl.load(row_1 + byte, mask=byte < limit_1, other=0)
+            chosen_1 = (tl.load(row_1 + token // TOGETHER, mask=written, other=0) >> (token % TOGETHER)) & 1
+        else:
+            ahead = tl.load(row_1 + last, mask=last < limit_1, other=0.0, eviction_policy=TABLES)
+            chosen_1 = tl.load(row_1 + token, mask=written, other=0.0)
     elif J1 > 1:
         first_1 = first_rows(table_1, stride_1, merged_1, numbers_1, distinct_1)
         one_1, two_1, three_1 = values_at(first_1, limit_1, distinct_1, last, TABLES)
@@ -235,7 +242,13 @@ def rows(
                 else:
                     even = _summed(z, BLOCK)
                 evens += even
-            if J1 + J2 > 0:
+            if BITS:
+                there = ((ahead.to(tl.int32)[:, None] >> tl.arange(0, TOGETHER)[None, :]) & 1) > 0
+                law = tl.reshape(tl.where(there, share, 0.0), [BLOCK])
+                dots += tl.sum(tl.where(there, tl.reshape(z, [BLOCK // TOGETHER, TOGETHER]), 0.0), 1)
+                byte = (start - BLOCK) // TOGETHER + eighths
+                ahead = tl.load(row_1 + byte, mask=byte >= 0, other=0)
+            elif J1 + J2 > 0:
                 law = tl.zeros([BLOCK], tl.float32)
                 if J1 == 1:
                     law = share * ahead.to(tl.float32)
@@ -269,6 +282,8 @@ def rows(
             value -= tl.where(level != 0, level / scale * tl.sum(evens, 0), 0.0)
         if J1 + J2 > 0:
             dot = tl.sum(dots, 0)
+            if BITS:
+                dot = tl.where(share != 0, share * dot, 0.0)
             value -= tl.where(dot < LOWEST * 1e-20, -float("inf"), dot / scale)
     if not AGAIN:
         tl.store(smoothed + row, LN_2 * value)

@@ -15,7 +15,7 @@ from seqsmooth.ops.kernels.sizes import blocks, power_of_2
 from seqsmooth.ops.kernels.sorted_target import MOST_EXCLUDED, Parts, background_of, distinct, lists_of, sort_parts
 from seqsmooth.ops.similarity import BLOCK, SimilarityTable, two_powers
 from seqsmooth.ops.soft_target import Rows
-from seqsmooth.ops.tables import DenseTable, padded, padded_rows
+from seqsmooth.ops.tables import DenseTable, SetTable, padded, padded_rows
 
 TILES = {"ROWS": 128, "TOKENS": BLOCK, "num_warps": 8, "num_stages": 3}
 """How rows of logits and tokens are tiled where a law is made on the fly."""
@@ -85,7 +85,8 @@ def run(
         job.items, job.factor, sent, sent_stride,
         ids, *ids.stride(), weights, *weights.stride(),
         listed_ids, listed_weights, index_l, share_l,
-        *_table_arguments(parts.dense, 0, vocab_size), *_table_arguments(parts.dense, 1, vocab_size),
+        *(_set_arguments(parts.dense[0]) if parts.bits else _table_arguments(parts.dense, 0, vocab_size)),
+        *_table_arguments(parts.dense, 1, vocab_size),
         *background[:-1],
         *((None, None) if law is None else (law.index.contiguous(), law.weights.contiguous())),
         job.ignore_index,
@@ -93,7 +94,7 @@ def run(
     large = any(row.table.size * vocab_size > WITHIN_REACH for row in parts.dense)
     constants = same | {
         "LISTS": lists, "LENGTH": length, "DISTINCT": distinct(target, parts), "SLOTS": width,
-        "SINGLE": parts.single, "TABLES": "evict_first" if large else "",
+        "SINGLE": parts.single, "BITS": parts.bits, "TABLES": "evict_first" if large else "",
         "J0": j0, "S0": s0, "J1": j1, "S1": s1, "J2": j2, "S2": s2, "J3": j3, "S3": s3,
         "LABELS": labels is not None, "GRADIENT": by_rows, "PADDED": limit > vocab_size,
         "AGAIN": upstream is not None and law is None, "BLOCK": block,
@@ -169,13 +170,23 @@ def _add_law(
 
 
 def _dense(row: Rows, vocab_size: int) -> DenseTable:
-    """A table in full; a single long list, of the tokens of a batch, is written out."""
+    """A table in full; a set, or a single long list, is written out."""
     if isinstance(row.table, DenseTable):
         return row.table
+    if isinstance(row.table, SetTable):
+        whole = padded_rows(1, vocab_size, torch.float32, row.table.bits.device)
+        whole[0, :vocab_size] = row.table.row(whole)
+        return DenseTable(whole, row.table.count, columns=vocab_size)
     table = lists_of(row)
     weights = table.weights.float()
     values = padded_rows(1, vocab_size, weights.dtype, weights.device)
     return DenseTable(values.scatter_add_(1, table.ids, weights), weights.sum(-1), columns=vocab_size)
+
+
+def _set_arguments(row: Rows) -> tuple[Any, ...]:
+    assert isinstance(row.table, SetTable)
+    bits = row.table.bits
+    return bits, 0, bits.shape[0], row.table.count, row.index.contiguous(), row.weights.contiguous(), None, None
 
 
 def _table_arguments(dense: tuple[Rows, ...], number: int, vocab_size: int) -> tuple[Any, ...]:
@@ -221,14 +232,15 @@ def _tiling(vocab_size: int, parts: Parts, job: Job, logits: Tensor, slots: int,
     Long rows are few at once, so that the cache holds them; short ones all at once, if their registers allow it.
     """
     several = any(row.index.shape[1] > 1 for row in parts.dense)
+    stored, even = parts.dense and not parts.bits, parts.uniform or parts.bits
     if vocab_size > 65536 and gradient:
-        if parts.dense or job.entropy_weights is not None or logits.dtype == torch.float32:
+        if stored or job.entropy_weights is not None or logits.dtype == torch.float32:
             return 16384, 16
-        return 16384 if parts.uniform else 32768, 32
+        return 16384 if even else 32768, 32
     if vocab_size > 24576 and gradient:
-        if parts.dense:
+        if stored:
             return 2048, 4 if several else 8
-        if parts.uniform:
+        if even:
             return 4096, 8
         return 8192, 8 if slots <= 16 else 4
     if vocab_size > 65536:
@@ -236,7 +248,7 @@ def _tiling(vocab_size: int, parts: Parts, job: Job, logits: Tensor, slots: int,
     if several and gradient:
         return 4096 if vocab_size > 16384 else 1024, 4
     shared = parts.single and vocab_size > 16384  # always near
-    alone = parts.dense and not several and job.target.ids.shape[1] > 0 and not shared
-    if vocab_size < 1024 or (parts.uniform and vocab_size < 16384) or alone:
+    alone = stored and not several and job.target.ids.shape[1] > 0 and not shared
+    if vocab_size < 1024 or (parts.uniform and vocab_size < 16384) or alone or parts.bits:
         return 1024, 4
     return 2048, 4

@@ -8,7 +8,7 @@ import torch
 
 from seqsmooth.ops.similarity import SimilarityTable
 from seqsmooth.ops.soft_target import Rows, SoftTarget
-from seqsmooth.ops.tables import DenseTable, SparseTable, UniformTable
+from seqsmooth.ops.tables import DenseTable, SetTable, SparseTable, UniformTable
 
 MOST_SLOTS = 128
 """Slots a row that are held at once; to find those of one token compares each with each."""
@@ -36,6 +36,12 @@ class Parts:
     def single(self) -> bool:
         """Whether the first dense table has one row, which all positions share."""
         return bool(self.dense) and self.dense[0].table.size == 1
+
+    @property
+    def bits(self) -> bool:
+        """Whether the only dense table is a set, and positions weigh it once: then its bits are read as they are."""
+        alone = len(self.dense) == 1 and self.law is None and self.dense[0].index.shape[1] == 1
+        return alone and isinstance(self.dense[0].table, SetTable)
 
 
 _NOTHING = Parts()
@@ -78,7 +84,7 @@ def sort_parts(target: SoftTarget) -> Parts | None:
             dense.append(row)
         elif isinstance(table, SparseTable):
             sparse.append(row)
-        elif isinstance(table, DenseTable) and table.values.stride(-1) == 1:
+        elif isinstance(table, SetTable) or (isinstance(table, DenseTable) and table.values.stride(-1) == 1):
             dense.append(row)
         elif isinstance(table, SimilarityTable):
             law.append(row)

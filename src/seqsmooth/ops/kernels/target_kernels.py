@@ -10,7 +10,7 @@ import triton
 import triton.language as tl
 
 from seqsmooth.ops.kernels.philox import end_draw, uniforms_at
-from seqsmooth.ops.kernels.pools import counted, put_up
+from seqsmooth.ops.kernels.pools import counted, packed, put_up
 from seqsmooth.ops.kernels.sites import double, find_others, is_frozen, range_of, token_at
 
 # Not worth a compilation each.
@@ -115,20 +115,19 @@ def target_kernel(
 def batch_kernel(
     targets, stride_item, stride_step, batch, steps,
     tokens, inputs, mask, labels, count, slots, weights, whole, ess, ess_value,
-    words, flags, values, masses, width, vocab_size, law_0, law_1, background, index, alpha,
+    words, flags, eights, bits, width, masses, vocab_size, law_0, law_1, background, index, alpha,
     IGNORED_0: tl.constexpr, IGNORED_1: tl.constexpr, FILLER: tl.constexpr, BOS: tl.constexpr,
     MANY: tl.constexpr, LONG: tl.constexpr,
     FROZEN_0: tl.constexpr, FROZEN_1: tl.constexpr, FROZEN_2: tl.constexpr, FROZEN_3: tl.constexpr,
     UNDRAWN_0: tl.constexpr, UNDRAWN_1: tl.constexpr, UNDRAWN_2: tl.constexpr, UNDRAWN_3: tl.constexpr,
     A: tl.constexpr, B: tl.constexpr, C: tl.constexpr, D: tl.constexpr, E: tl.constexpr,
-    RATE: tl.constexpr, BLOCKS: tl.constexpr, WORDS: tl.constexpr, PART: tl.constexpr, CHUNK: tl.constexpr,
+    RATE: tl.constexpr, BLOCKS: tl.constexpr, WORDS: tl.constexpr, CHUNK: tl.constexpr, PART: tl.constexpr,
     BLOCK: tl.constexpr,
 ):  # fmt: skip
-    """The closed form over the batch's own tokens: a part of their row over the vocabulary, and blocks of positions.
+    """The closed form over the batch's own tokens: parts of their set, as bits, and blocks of positions.
 
     Every program finds out by itself how many tokens are distinct, for that takes less time than a second launch. The
-    last one counts the positions. The row holds a power of 2, which half precision has exactly, and the positions weigh
-    it by what then lacks: every row of logits reads all of it.
+    last one counts the positions. What a token of the set is worth is in the weights of the positions.
     """
     part = tl.program_id(0)
     parts = tl.num_programs(0) - 1
@@ -143,20 +142,18 @@ def batch_kernel(
         targets, stride_item, stride_step, steps, batch * steps, vocab_size, words, flags,
         A, B, C, D, E, BLOCKS, WORDS, CHUNK,
     )  # fmt: skip
-    mine = part * PART + tl.arange(0, PART)
-    up = tl.load(flags + mine)
+    byte = part * PART + tl.arange(0, PART)
+    mine = tl.load(eights + part.to(tl.int64) * (BLOCKS * WORDS // 2) + byte, mask=byte < width, other=0)
     size, _ = counted(words, 0, BLOCKS, WORDS)
-    some = tl.maximum(size, 1).to(tl.float32)
-    exponent = some.to(tl.int32, bitcast=True) >> 23
-    level = ((253 - exponent) << 23).to(tl.float32, bitcast=True)  # the greatest power of 2 less than 1 / some
-    tl.store(values + mine, tl.where(up > 0, level, 0.0).to(values.dtype.element_ty), mask=mine < width)
+    tl.store(bits + byte, packed(mine), mask=byte < width)
     if part == 0:
-        tl.store(masses, size.to(tl.float32) * level)
+        tl.store(masses, size.to(tl.float32))
+    some = tl.maximum(size, 1)
     for start in range(part * BLOCK, batch * steps, parts * BLOCK):
         _read(
             start + tl.arange(0, BLOCK),
             targets, stride_item, stride_step, batch, steps, tokens, inputs, mask, labels, weights, whole,
-            None, None, None, 0, size.to(tl.int64), vocab_size, law_0, law_1, background, some * level, index, alpha,
+            None, None, None, 0, size.to(tl.int64), vocab_size, law_0, law_1, background, some, index, alpha,
             IGNORED_0, IGNORED_1, FILLER, BOS, FROZEN_0, FROZEN_1, FROZEN_2, FROZEN_3,
             UNDRAWN_0, UNDRAWN_1, UNDRAWN_2, UNDRAWN_3, RATE, False, False, False, False, 0, True,
         )  # fmt: skip

@@ -16,10 +16,12 @@ from seqsmooth.ops.kernels.target_kernels import batch_kernel, sample_kernel, ta
 from seqsmooth.ops.philox import Philox
 from seqsmooth.ops.positions import Positions, Reading, Source
 from seqsmooth.ops.sampling import Generator, check_device, uniforms
-from seqsmooth.ops.tables import DenseTable, padded
+from seqsmooth.ops.tables import SetTable
 
 FEW = 2048
 """Positions of a batch for which many programs of one warp draw faster than fewer and larger ones."""
+MOST_READERS = 32
+"""Programs that read a batch, where each of them looks at all of it first."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -58,24 +60,26 @@ def expectation(source: Source, sites: FusedSites, alpha: float) -> tuple[Readin
 
 def batch_expectation(
     source: Source, sites: FusedSites, alpha: float, excluded: tuple[int, ...]
-) -> tuple[Reading, Tensor, Tensor, DenseTable]:
+) -> tuple[Reading, Tensor, Tensor, SetTable]:
     """The same over the batch's own tokens but the excluded ones, of which it makes a table of one row."""
     batch, steps = source.targets.shape
-    out, vocab_size, device = _allocate(source, 1, math.inf), sites.vocab_size, source.targets.device
+    out, device = _allocate(source, 1, math.inf), source.targets.device
     index, background = torch.empty_like(out.labels), torch.empty_like(out.labels, dtype=torch.float32)
-    values = torch.empty(1, padded(vocab_size), dtype=torch.float16, device=device)
-    masses = torch.empty_like(values[:, 0], dtype=torch.float32)
-    flags = Flags.over(vocab_size, batch * steps, device)
+    bits = torch.empty(blocks(sites.vocab_size, 8), dtype=torch.uint8, device=device)
+    size = torch.empty(1, dtype=torch.float32, device=device)
+    programs = max(1, min(MOST_READERS, blocks(batch * steps, 128)))
+    flags = Flags.over(sites.vocab_size, batch * steps, programs, device)
+    part = power_of_2(blocks(bits.shape[0], programs), 256)
     (given, constants), (first, second, _), more = out.arguments(source), sites.law(), sites.constants()
-    row = (*flags.memory, values, masses, values.shape[1], vocab_size, first, second)
+    row = (flags.eights, bits, bits.shape[0], size)
     launch(
         batch_kernel,
-        (flags.programs + 1,),
-        (*given, *row, background, index, alpha),
-        constants | more | barred(excluded) | flags.constants | {"BLOCK": 128},
-        num_warps=16,
+        (programs + 1,),
+        (*given, *flags.memory, *row, sites.vocab_size, first, second, background, index, alpha),
+        constants | more | barred(excluded) | flags.constants | {"PART": part, "BLOCK": 128},
+        num_warps=8,
     )
-    return out.reading(), index, background, DenseTable(values, masses, columns=vocab_size)
+    return out.reading(), index, background, SetTable(bits, size, sites.vocab_size)
 
 
 def samples(
