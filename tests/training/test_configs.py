@@ -132,6 +132,10 @@ def test_fifteen_epochs_differ_from_nine_in_nothing_else() -> None:
         assert long.trainer.max_epochs % long.validation.every == 0, "the last weights are looked at"
     planned = plan_sweep(folder / "fifteen" / "main.sweep.yaml", Path("runs"))
     assert {each.config for each in planned} == set(rows)
+    for path in (path for path in (folder / "wide").glob("*.yaml") if path in FILES):
+        long, wide = read_config(folder / "fifteen" / path.name), read_config(path)
+        assert set(differences(plain(long), plain(wide))) == {"name", "table", "model.units"}, path.stem
+        assert (long.model.units, wide.model.units) == (512, 1024)
     fp32 = read_config(folder / "fifteen" / "mle_fp32.yaml")
     mle = read_config(folder / "fifteen" / "mle.yaml")
     assert set(differences(plain(mle), plain(fp32))) == {"name", "row", "trainer.precision"}

@@ -81,6 +81,17 @@ CHAPTERS = (
         whole=False,
     ),
     Chapter(
+        "captioning without attention, stage one, 1,024 units",
+        "Captioning without attention, fifteen epochs and 1,024 units",
+        WITHOUT,
+        "stage one",
+        "Two rows of the table above with twice the units, and nothing else changed: what MLE has to gain by its size, "
+        "and what smoothing adds to that.",
+        "COCO, 1,024 units",
+        whole=False,
+        glance=False,
+    ),
+    Chapter(
         "captioning without attention, stage one, the authors' values",
         "Captioning without attention, the authors' temperatures and weights",
         WITHOUT,
