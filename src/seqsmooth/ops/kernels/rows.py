@@ -160,8 +160,10 @@ def rows(
         share = tl.where(number_1 >= 0, share, 0.0)
         row_1 = table_1 if SINGLE else table_1 + tl.maximum(number_1, 0) * stride_1
         if BITS:
+            # A thread reads the bytes of its own columns. Told that bytes are contiguous, the compiler would give it
+            # neighbours, and exchange them in every block.
             eighths = tl.arange(0, BLOCK // TOGETHER)
-            byte = (blocks - 1) * (BLOCK // TOGETHER) + eighths
+            byte = tl.max_contiguous((blocks - 1) * (BLOCK // TOGETHER) + eighths, 1)
             ahead = tl.load(row_1 + byte, mask=byte < limit_1, other=0)
             chosen_1 = (tl.load(row_1 + token // TOGETHER, mask=written, other=0) >> (token % TOGETHER)) & 1
         else:
@@ -246,7 +248,7 @@ def rows(
                 there = ((ahead.to(tl.int32)[:, None] >> tl.arange(0, TOGETHER)[None, :]) & 1) > 0
                 law = tl.reshape(tl.where(there, share, 0.0), [BLOCK])
                 dots += tl.sum(tl.where(there, tl.reshape(z, [BLOCK // TOGETHER, TOGETHER]), 0.0), 1)
-                byte = (start - BLOCK) // TOGETHER + eighths
+                byte = tl.max_contiguous((start - BLOCK) // TOGETHER + eighths, 1)
                 ahead = tl.load(row_1 + byte, mask=byte >= 0, other=0)
             elif J1 + J2 > 0:
                 law = tl.zeros([BLOCK], tl.float32)
