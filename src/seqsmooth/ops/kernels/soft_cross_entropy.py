@@ -249,6 +249,6 @@ def _tiling(vocab_size: int, parts: Parts, job: Job, logits: Tensor, slots: int,
         return 4096 if vocab_size > 16384 else 1024, 4
     shared = parts.single and vocab_size > 16384  # always near
     alone = stored and not several and job.target.ids.shape[1] > 0 and not shared
-    if vocab_size < 1024 or (parts.uniform and vocab_size < 16384) or alone or parts.bits:
+    if vocab_size < 1024 or (even and vocab_size < 16384) or alone:
         return 1024, 4
     return 2048, 4
