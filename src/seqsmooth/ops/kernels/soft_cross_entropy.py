@@ -251,4 +251,4 @@ def _tiling(vocab_size: int, parts: Parts, job: Job, logits: Tensor, slots: int,
     alone = stored and not several and job.target.ids.shape[1] > 0 and not shared
     if vocab_size < 1024 or (even and vocab_size < 16384) or alone:
         return 1024, 4
-    return 2048, 4
+    return 2048, 8 if parts.bits else 4
