@@ -85,7 +85,7 @@ CHAPTERS = (
         "Captioning without attention, fifteen epochs and 1,024 units",
         WITHOUT,
         "stage one",
-        "Two rows of the table above with twice the units, and nothing else changed: what MLE has to gain by its size, "
+        "Rows of the table above with twice the units, and nothing else changed: what MLE has to gain by its size, "
         "and what smoothing adds to that.",
         "COCO, 1,024 units",
         whole=False,
