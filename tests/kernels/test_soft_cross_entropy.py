@@ -11,7 +11,7 @@ from torch.autograd import forward_ad
 from oracles.kernel_jobs import KINDS, agree, both, in_double, loss_and_slope, rounded, slack, some_job, some_target
 from seqsmooth.ops.cross_entropy import Job, losses, plain_losses
 from seqsmooth.ops.soft_target import Rows, SoftTarget
-from seqsmooth.ops.tables import UniformTable
+from seqsmooth.ops.tables import SetTable, UniformTable
 
 pytest.importorskip("triton")
 soft_cross_entropy = pytest.importorskip("seqsmooth.ops.kernels.soft_cross_entropy")
@@ -63,7 +63,7 @@ def test_half_precision_is_as_good_as_eager(
         assert (ours - exact).norm() <= slack(dtype) * (theirs - exact).norm() + 1e-6 * exact.norm()
 
 
-@pytest.mark.parametrize("kind", ["slots", "uniform", "two-tables", "law"])
+@pytest.mark.parametrize("kind", ["slots", "uniform", "two-tables", "bits", "law"])
 @pytest.mark.parametrize(
     "shape", ["large", "shifted", "steep", "late-peak", "one-token", "minus-infinity", "nothing-but-minus-infinity"]
 )
@@ -102,6 +102,21 @@ def test_mass_on_what_is_impossible(kernels: torch.device) -> None:
     assert losses(logits, Job(whole)).smoothed.tolist() == [torch.inf, torch.inf]
     even = SoftTarget(whole.ids, whole.weights, (Rows(UniformTable(8), 0 * whole.ids, whole.weights),))
     assert losses(logits, Job(even)).smoothed.tolist() == [torch.inf, torch.inf]
+
+
+def test_a_set_with_what_is_impossible(kernels: torch.device) -> None:
+    """Only where the set has weight, and only for its own tokens, here 1 and 9."""
+    table = SetTable(torch.tensor([2, 2], dtype=torch.uint8, device=kernels), torch.tensor([2.0], device=kernels), 12)
+    ids, index = torch.full((3, 1), 4, device=kernels), torch.tensor([[0], [0], [-1]], device=kernels)
+    weights = torch.tensor([[0.25], [0.0], [0.25]], device=kernels)
+    job = Job(SoftTarget(ids, torch.full_like(weights, 0.5), (Rows(table, index, weights),)))
+    logits = torch.randn(3, 12, generator=torch.Generator().manual_seed(0)).to(kernels)
+    logits[:, 5] = -torch.inf
+    agree(job, logits, torch.ones(3, device=kernels))
+    logits[:, 9] = -torch.inf
+    found = losses(logits, job).smoothed
+    assert found[0] == torch.inf
+    torch.testing.assert_close(found[1:].double(), plain_losses(logits.double(), in_double(job)).smoothed[1:])
 
 
 def test_ignored_rows_may_hold_anything(kernels: torch.device) -> None:
