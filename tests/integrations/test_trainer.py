@@ -12,6 +12,7 @@ from torch import Tensor
 import seqsmooth as ss
 from oracles import tiny_transformers as tiny
 from seqsmooth.integrations import Smoothed, WithReferences, huggingface
+from seqsmooth.integrations.own_prefix import causal_rows
 from seqsmooth.ops.cross_entropy import cross_entropy
 
 transformers = pytest.importorskip("transformers", reason="needs transformers: pip install 'seqsmooth[hf]'")
@@ -183,6 +184,23 @@ def test_a_causal_model_decodes_samples_after_their_prompts(law: Any, tmp_path: 
             wanted = wanted + cross_entropy(logits, target, reduction="sum") / 20
     torch.testing.assert_close(loss, wanted)
     assert not torch.equal(candidates.sequences[:, 0], candidates.sequences[:, 1]), "nothing was changed"
+
+
+def test_what_goes_with_tokens_goes_with_those_of_samples() -> None:
+    """Two prompts, of three tokens and of one; the type of a token is that of its part. A sample may be longer."""
+    objective = ss.Objective(ss.Edit(tau=2.0, alpha=0.5, samples=40), lazy=False, vocab_size=20)
+    targets = torch.tensor([[-100, -100, 5, 6, -100], [7, 8, -100, -100, -100]])
+    types = torch.tensor([[0, 0, 0, 1, 1], [0, 1, 1, 0, 0]])
+    torch.manual_seed(0)
+    made = causal_rows(objective, {"input_ids": torch.ones_like(targets), "token_type_ids": types}, targets, None)
+    batch, count, longest = made.candidates.sequences.shape
+    assert longest > targets.shape[1]
+    for item, prompt in enumerate((3, 1)):
+        found = made.inputs["token_type_ids"].view(batch, count, longest)[item]
+        assert (found == torch.tensor([0] * prompt + [1] * (longest - prompt))).all()
+    for name in ("position_ids", "token_type_ids", "attention_mask"):
+        with pytest.raises(ValueError, match=rf"`{name}` must be of shape \(B, S\) .*, but is \(3, 2, 5\) instead"):
+            causal_rows(objective, {"input_ids": types, name: types.expand(3, 2, 5)}, targets, None)
 
 
 def test_several_answers_a_row_are_refused_where_samples_are_decoded(tmp_path: Path) -> None:

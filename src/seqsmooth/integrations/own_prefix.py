@@ -136,9 +136,13 @@ def causal_rows(
         "input_ids": lambda before: read,
         "attention_mask": torch.ones_like,
         "position_ids": lambda before: before.gather(2, begun) + 1 + since,
+        "token_type_ids": lambda before: before.gather(2, (begun + 1).clamp_max(steps - 1)).expand_as(before),
     }
+    rule = "of shape (B, S) where samples are decoded on their own prefixes (without it, models make their own)"
     for name, change in changes.items():
-        if rows.get(name) is not None:
+        given = inputs.get(name)
+        if given is not None:
+            checks.must(given.shape == targets.shape, name, rule, tuple(given.shape))
             before = F.pad(rows[name], (0, longest - steps)).view(read.shape)
             rows[name] = torch.where(since < 0, before, change(before)).flatten(0, 1)
     return Rows(candidates, rows, starts)
