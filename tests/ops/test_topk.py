@@ -178,6 +178,19 @@ PROMPT: list[dict[int, Logprob] | None] = [
 ]
 
 
+@pytest.mark.parametrize("vocab_size", [None, 10])
+def test_the_coldest_and_the_hottest(vocab_size: int | None) -> None:
+    """The limits: all mass on the likeliest token, or the same for every token; an entry that is empty stays so."""
+    store = ss.TopK(torch.tensor([[3, 5, -1]]), torch.tensor([[0.6, 0.3, 0.0]]).log())
+    for cold in (1e-20, 1e-40, 1e-300):
+        assert store.tempered(cold, vocab_size=vocab_size).logprobs.exp().tolist() == [[1, 0, 0]]
+    each = 1 / 2 if vocab_size is None else 1 / 10
+    for hot in (1e20, 1e300, math.inf):
+        found = store.tempered(hot, vocab_size=vocab_size).logprobs.exp()
+        torch.testing.assert_close(found, torch.tensor([[each, each, 0.0]]))
+
+
+
 def test_vllms_lists() -> None:
     store = ss.TopK.from_vllm([PROMPT, PROMPT[:2]])
     assert store.ids.shape == (2, 3, 3)

@@ -59,14 +59,15 @@ class TopK:
             vocab_size: V, to share the tail evenly among the V - K other tokens, as `tail="uniform"` does; without it
                 the list is taken for all there is.
         """
-        checks.positive("temperature", temperature)
+        temperature = min(max(checks.positive("temperature", temperature), 1e-30), 1e30)  # beyond, nothing changes
         logprobs = widen(self.logprobs)
-        scaled = logprobs / temperature
+        top = logprobs.amax(-1, keepdim=True).nan_to_num(neginf=0.0)  # so that the likeliest token stays, however cold
+        scaled = (logprobs - top) / temperature
         total = scaled.logsumexp(-1, keepdim=True)
         if vocab_size is not None:
             others = (vocab_size - (logprobs > -math.inf).sum(-1, keepdim=True)).clamp_min(1)
             share = torch.log1p(-self.mass().clamp(max=1).unsqueeze(-1)) - others.log()
-            total = torch.logaddexp(total, share / temperature + others.log())
+            total = torch.logaddexp(total, (share - top) / temperature + others.log())
         return TopK(self.ids, torch.where(scaled > -math.inf, scaled - total, -math.inf))
 
     def entropy(self, *, tail: Tail = "zero", vocab_size: int | None = None) -> Tensor:  # (...)
