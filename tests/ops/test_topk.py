@@ -190,7 +190,6 @@ def test_the_coldest_and_the_hottest(vocab_size: int | None) -> None:
         torch.testing.assert_close(found, torch.tensor([[each, each, 0.0]]))
 
 
-
 def test_vllms_lists() -> None:
     store = ss.TopK.from_vllm([PROMPT, PROMPT[:2]])
     assert store.ids.shape == (2, 3, 3)
