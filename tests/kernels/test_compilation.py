@@ -60,14 +60,15 @@ def variants() -> list[tuple[str, str, dict[str, str], dict[str, Any], int]]:
     listed = {"SIZED": True, "LISTED": True}
     placed = listed | {"PLACED": True, "GROUPED": False, "SEARCH": 12}
     sought = [listed | {"PLACED": False, "GROUPED": each, "SEARCH": 7, "places": None} for each in (False, True)]
-    truth = {"RATE": True, "SMOOTHED": False, "BLOCK": 128, "background": None, "index": None}
+    truth = {"RATE": True, "SMOOTHED": False, "SETS": False, "BLOCK": 128, "background": None, "index": None}
     for start in ({}, {"BOS": None, "inputs": None}):
         found.append(("target_kernels", "target_kernel", TARGETS, read | plain | truth | start, 4))
     tile = {"WIDE": 32, "TALL": 8, "GIVEN": True, "state": None}
     counting = {"WIDE": 32, "TALL": 8, "GIVEN": False, "points": None}
     for pool, rate in itertools.product([plain, placed, *sought], (False, True)):
         constants = read | pool | {"RATE": rate}
-        found.append(("target_kernels", "target_kernel", TARGETS, constants | {"SMOOTHED": True, "BLOCK": 128}, 4))
+        closed = {"SMOOTHED": True, "SETS": rate, "BLOCK": 128}
+        found.append(("target_kernels", "target_kernel", TARGETS, constants | closed, 4))
         sizes = tile | {"PROBABLE": rate} | ({} if rate else {"log_prob": None})
         found.append(("target_kernels", "sample_kernel", TARGETS, constants | sizes, 4))
     for way in (tile, counting):

@@ -86,9 +86,9 @@ def test_places_of_a_long_list_and_row_of_a_batch(length: int, size: int, kernel
     listed[0, -1] = size - 1
     expected = sorted(token for token in set(listed[0].tolist()) if token >= 0 and token not in EXCLUDED)
     row = row_of(listed, EXCLUDED, size)
-    assert row.bits.shape == (-(-size // 8),)
-    assert row.row(torch.empty(0)).nonzero().flatten().tolist() == expected
-    assert row.count.tolist() == [len(expected)]
+    assert row.bits.shape == (1, -(-size // 8))
+    assert row.written(torch.empty(0)).values[0].nonzero().flatten().tolist() == expected
+    assert row.masses.tolist() == [len(expected)]
     if length > kernel.MOST_SORTED:
         places = _distinct(listed, EXCLUDED, size).places
         assert places is not None
@@ -102,8 +102,8 @@ def test_ids_that_no_vocabulary_has(kernels: torch.device) -> None:
     assert kernel.distinct(listed, (1,), 6).ids.tolist() == [[5, *[NO_TOKEN] * 5]]
     long = listed.repeat(1, 200)
     assert kernel.distinct(long, (1,), 6).ids[0, :2].tolist() == [5, NO_TOKEN]
-    assert row_of(long, (), 6).bits.tolist() == [0b100010]
-    assert row_of(long.view(6, 200).t(), (), 6).bits.tolist() == [0b100010]
+    assert row_of(long, (), 6).bits.tolist() == [[0b100010]]
+    assert row_of(long.view(6, 200).t(), (), 6).bits.tolist() == [[0b100010]]
 
 
 def test_lists_of_any_stride(kernels: torch.device) -> None:

@@ -106,7 +106,7 @@ def test_mass_on_what_is_impossible(kernels: torch.device) -> None:
 
 def test_a_set_with_what_is_impossible(kernels: torch.device) -> None:
     """Only where the set has weight, and only for its own tokens, here 1 and 9."""
-    table = SetTable(torch.tensor([2, 2], dtype=torch.uint8, device=kernels), torch.tensor([2.0], device=kernels), 12)
+    table = SetTable(torch.tensor([[2, 2]], dtype=torch.uint8, device=kernels), torch.tensor([2.0], device=kernels), 12)
     ids, index = torch.full((3, 1), 4, device=kernels), torch.tensor([[0], [0], [-1]], device=kernels)
     weights = torch.tensor([[0.25], [0.0], [0.25]], device=kernels)
     job = Job(SoftTarget(ids, torch.full_like(weights, 0.5), (Rows(table, index, weights),)))

@@ -12,6 +12,7 @@ from torch import Tensor
 import seqsmooth as ss
 from oracles.kernel_targets import SHAPES, SPECIALS, WORDS, V, assert_same, both, listed, pool_of, seeded, sentences
 from seqsmooth.ops.dispatch import VARIABLE
+from seqsmooth.ops.kernels.sorted_target import fits
 from seqsmooth.ops.tables import SetTable
 from seqsmooth.smoothing.records import Draws, Truth
 
@@ -93,6 +94,37 @@ def test_the_pool_of_a_long_batch(
         loss = objective(logits, ours).total
         monkeypatch.setenv(VARIABLE, "torch")
         torch.testing.assert_close(loss.double(), objective(logits.double(), plain).total, rtol=1e-5, atol=0)
+
+
+@pytest.mark.parametrize("strength", [{"tau": 0.3}, {"rate": 0.4}])
+@pytest.mark.parametrize("token", [None, ss.Uniform(0.1)])
+@pytest.mark.parametrize("pool", ["refs", "ids each"])
+def test_lists_too_long_for_the_loss_are_sets(
+    pool: str,
+    token: ss.Uniform | None,
+    strength: dict[str, float],
+    kernels: torch.device,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """One item has no references, and in one nothing that is to be predicted is among them."""
+    targets = sentences(4, 6, WORDS, kernels)
+    generator = torch.Generator().manual_seed(3)
+    references = torch.randint(4, V, (4, 3, 180), generator=generator).to(kernels)
+    references[1] = -100
+    references[2] = torch.where(torch.isin(references[2], targets[2]), -100, references[2])
+    given = references if pool == "refs" else None
+    law = ss.Hamming(**strength, pool="refs" if given is not None else references.flatten(1), alpha=0.7)
+    objective = ss.Objective(law, token, specials=WORDS, vocab_size=V).to(kernels)
+    ours, plain = both(monkeypatch, lambda: objective.propose(targets, references=given))
+    assert_same(ours, plain)
+    table = ours.target.rows[-1].table if token is None else ours.target.rows[0].table
+    assert isinstance(table, SetTable)
+    logits = torch.randn(4, 6, V, generator=generator).to(kernels)
+    assert fits(ours.target.flatten())
+    monkeypatch.setenv(VARIABLE, "triton")
+    loss = objective(logits, ours).total
+    monkeypatch.setenv(VARIABLE, "torch")
+    torch.testing.assert_close(loss.double(), objective(logits.double(), plain).total, rtol=1e-5, atol=0)
 
 
 def test_a_batch_without_a_token_to_draw(kernels: torch.device, monkeypatch: pytest.MonkeyPatch) -> None:

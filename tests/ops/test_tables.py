@@ -66,6 +66,10 @@ def sparse_rows() -> list[list[float]]:
 TABLES: dict[str, tuple[Callable[[], Table], list[list[float]]]] = {
     "dense": (lambda: DenseTable.of(doubles(DENSE)), DENSE),
     "sparse": (lambda: SparseTable(torch.tensor(SPARSE_IDS), doubles(SPARSE_WEIGHTS), V), sparse_rows()),
+    "sets": (
+        lambda: SetTable(torch.tensor([[0b101001], [0b10], [0]], dtype=torch.uint8), doubles([3, 1, 0]), V),
+        [[1.0, 0, 0, 1, 0, 1], [0.0, 1, 0, 0, 0, 0], [0.0] * V],
+    ),
     "similarity": (lambda: SimilarityTable(UNITS, ALL, 0.5), [law(token, 0.5) for token in range(V)]),
     "r^freq": (
         lambda: SimilarityTable(UNITS, mask((0, 1, 2, 3)), 0.5, 0.7, doubles(COUNTS)),
@@ -128,7 +132,7 @@ def test_no_rows_a_position(kind: str) -> None:
 
 def test_a_set() -> None:
     """Of tokens 0, 3, 7, 8 and 10, eight bits a byte; a token that is not in it may have a logit of minus infinity."""
-    table = SetTable(torch.tensor([0b10001001, 0b101], dtype=torch.uint8), torch.tensor([5.0]), 11)
+    table = SetTable(torch.tensor([[0b10001001, 0b101]], dtype=torch.uint8), torch.tensor([5.0]), 11)
     row = [1.0, 0, 0, 1, 0, 0, 0, 1, 1, 0, 1]
     index, weights = torch.zeros(3, 2, dtype=torch.long), doubles([[1.0, 2.0], [0.5, -0.5], [0.0, 0.25]])
     torch.testing.assert_close(table.combine(index, weights), weights.sum(-1, keepdim=True) * doubles(row), **EXACT)
@@ -139,6 +143,20 @@ def test_a_set() -> None:
     inside = [sum(zs[token] for token in (0, 3, 7, 8, 10)) for zs in logits.tolist()]
     expected = [sum(ws) * total for ws, total in zip(weights.tolist(), inside, strict=True)]
     torch.testing.assert_close(table.dot(logits, index, weights), doubles(expected), **EXACT)
+
+
+@pytest.mark.parametrize("size", [1, 7, 8, 9, 64, 1000])
+def test_sets_from_lists(size: int) -> None:
+    """The last token is in the first set; an id that is not used is whatever fills up a list."""
+    ids = torch.tensor([[size - 1, size // 2, 2**62], [0, -100, 2**62], [2**62, -1, 5]])
+    used = torch.tensor([[True, size > 1, False], [True, False, False], [False, False, False]])
+    table = SetTable.of(ids, used, size)
+    expected = torch.zeros(3, size)
+    expected[0, [size - 1, size // 2]] = 1
+    expected[1, 0] = 1
+    assert torch.equal(table.written(expected).values, expected)
+    assert table.masses.tolist() == expected.sum(1).tolist()
+    assert table.bits.shape == (3, -(-size // 8))
 
 
 @pytest.mark.parametrize("kind", ["dense", "sparse"])

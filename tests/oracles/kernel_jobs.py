@@ -16,7 +16,7 @@ from seqsmooth.ops.soft_target import IGNORED, Rows, SoftTarget
 from seqsmooth.ops.tables import DenseTable, SetTable, SparseTable, UniformTable
 
 KINDS = [
-    "labels", "slots", "uniform", "dense", "two-tables", "lists", "sets", "long-list", "bits",
+    "labels", "slots", "uniform", "dense", "two-tables", "lists", "sets", "long-list", "bits", "bits of one",
     "everything", "law", "law-and-more",
 ]  # fmt: skip
 
@@ -45,9 +45,10 @@ def some_target(kind: str, rows: int, vocab_size: int, device: torch.device) -> 
     every = torch.stack([torch.randperm(vocab_size, device=device)[:150] for _ in range(4)])
     sets = SparseTable(every, torch.rand(every.shape, device=device), vocab_size, distinct=True)
     long = SparseTable(torch.randint(vocab_size, (1, 90), device=device), torch.rand(1, 90, device=device), vocab_size)
-    inside = np.random.default_rng(vocab_size).random(vocab_size) < 0.4
-    bits = torch.from_numpy(np.packbits(inside, bitorder="little")).to(device)
-    one_set = SetTable(bits, torch.tensor([float(inside.sum())], device=device), vocab_size)
+    inside = np.random.default_rng(vocab_size).random((3, vocab_size)) < 0.4
+    bits = torch.from_numpy(np.packbits(inside, axis=1, bitorder="little")).to(device)
+    some_sets = SetTable(bits, torch.from_numpy(inside.sum(1)).float().to(device), vocab_size)
+    one_set = SetTable(bits[:1], some_sets.masses[:1], vocab_size)
     uniform = UniformTable(vocab_size, (0, vocab_size - 1) if vocab_size > 3 else ())
     known = torch.rand(vocab_size, device=device) < 0.8
     counts = torch.randint(50, (vocab_size,), device=device).float()
@@ -63,7 +64,8 @@ def some_target(kind: str, rows: int, vocab_size: int, device: torch.device) -> 
         "everything": (part(dense, 3), part(uniform, 2), part(sparse, 1), part(DenseTable.of(values[2:]), 2)),
         "law": (part(law, 1),),
         "law-and-more": (part(frequent, 3), part(uniform, 1), part(DenseTable.of(values[:1]), 1)),
-        "bits": (part(one_set, 1),),
+        "bits": (part(some_sets, 1),),
+        "bits of one": (part(one_set, 1),),
     }
     target = SoftTarget(ids, weights, chosen.get(kind, ()))
     return target.where(torch.arange(rows, device=device) != 2)

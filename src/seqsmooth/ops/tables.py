@@ -90,6 +90,11 @@ def padded_rows(rows: int, columns: int, dtype: torch.dtype, device: torch.devic
     return torch.zeros(rows, padded(columns), dtype=dtype, device=device)
 
 
+def _eight(device: torch.device) -> Tensor:  # (8,)
+    """The places of the bits of a byte."""
+    return torch.arange(8, dtype=torch.uint8, device=device)
+
+
 @dataclass(frozen=True, eq=False)
 class DenseTable:
     """Rows stored in full; they may have columns of padding, which are 0."""
@@ -177,37 +182,48 @@ class SparseTable:
 
 @dataclass(frozen=True, eq=False)
 class SetTable:
-    """One row: 1 for each token of a set. It is kept as bits, for every row of logits reads all of it."""
+    """Sets of tokens: a row has 1 for each of its own. It is kept as bits, for a row of logits reads all of it."""
 
-    bits: Tensor  # (W,) uint8, 8 tokens each, the first of them lowest
-    count: Tensor  # (1,) float32, how many tokens there are
+    bits: Tensor  # (G, W) uint8, 8 tokens each, the first of them lowest
+    masses: Tensor  # (G,) float32, how many tokens there are
     vocab_size: int
     mixed: bool = False
 
+    @classmethod
+    def of(
+        cls,
+        ids: Tensor,  # (G, P) of which none is in a row twice
+        used: Tensor,  # (G, P) bool
+        vocab_size: int,
+    ) -> SetTable:
+        """Sets from lists; ids that are not used may be anything."""
+        width = -(-vocab_size // 8)
+        flags = torch.zeros(ids.shape[0], 8 * width + 1, dtype=torch.uint8, device=ids.device)
+        flags.scatter_(1, torch.where(used, ids, 8 * width), 1)
+        eights = flags[:, :-1].reshape(-1, width, 8) << _eight(ids.device)
+        return cls(eights.sum(-1, dtype=torch.uint8), used.sum(-1, dtype=torch.float32), vocab_size)
+
     @property
     def size(self) -> int:
-        """One row."""
-        return 1
+        """G."""
+        return self.bits.shape[0]
 
-    def row(
-        self,
-        like: Tensor,
-    ) -> Tensor:  # (V,)
-        """The row in full, of the type and on the device of a tensor."""
-        each = self.bits.unsqueeze(-1) >> torch.arange(8, dtype=torch.uint8, device=self.bits.device)
-        return (each & 1).flatten()[: self.vocab_size].to(like)
+    def written(self, like: Tensor) -> DenseTable:
+        """The rows in full, of the type of a tensor."""
+        each = (self.bits.unsqueeze(-1) >> _eight(self.bits.device)) & 1
+        return DenseTable(each.flatten(1)[:, : self.vocab_size].to(like.dtype), self.masses)
 
     def combine(self, index: Tensor, weights: Tensor) -> Tensor:
-        """The row, as often as asked."""
-        return weights.sum(-1, keepdim=True) * self.row(weights)
+        """Weighted sums of rows."""
+        return self.written(weights).combine(index, weights)
 
     def mass(self, index: Tensor) -> Tensor:
         """As much as there are tokens."""
-        return self.count[index]
+        return self.masses[index]
 
     def dot(self, logits: Tensor, index: Tensor, weights: Tensor) -> Tensor:
-        """Sums over the set."""
-        return one_row_dot(self.row(logits), logits, weights)
+        """Weighted sums over sets."""
+        return self.written(logits).dot(logits, index, weights)
 
 
 @dataclass(frozen=True, eq=False)

@@ -12,7 +12,7 @@ from seqsmooth.ops import checks
 from seqsmooth.ops.sampling import Generator
 from seqsmooth.ops.soft_target import Rows
 from seqsmooth.ops.tables import DenseTable, Table
-from seqsmooth.smoothing.pools import Listed, Pool, PoolName, Vocabulary, batch_has_row, not_in_batch
+from seqsmooth.smoothing.pools import Listed, Pool, PoolName, Vocabulary, batch_has_row, not_in_batch, sets_of
 from seqsmooth.smoothing.records import Draws, Measure, Truth, measured, stack_atoms
 from seqsmooth.smoothing.sequence_law import PooledLaw, Setting
 from seqsmooth.smoothing.similarity import Similarity
@@ -190,8 +190,9 @@ class Hamming(PooledLaw):
             reading, index, background, table = made
         else:
             pool = self.pool_of(truth)
-            sites, table = self._fused_sites(truth, pool), self._shared_table() or pool.table
-            reading, index, background = targets.expectation(truth.source, sites, self.alpha)
+            sets = None if self.listed else sets_of(pool, truth.vocab_size)
+            sites, table = self._fused_sites(truth, pool), self._shared_table() or sets or pool.table
+            reading, index, background = targets.expectation(truth.source, sites, self.alpha, sets=table is sets)
         rows = Rows(table, index[:, None, :, None], background[:, None, :, None])
         return measured(truth, reading, rows)
 

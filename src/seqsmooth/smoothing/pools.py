@@ -11,7 +11,7 @@ from torch.nn import functional as F
 
 from seqsmooth.ops import checks, dispatch
 from seqsmooth.ops.precision import finest
-from seqsmooth.ops.tables import SparseTable, Table, UniformTable
+from seqsmooth.ops.tables import SetTable, SparseTable, Table, UniformTable
 from seqsmooth.smoothing.records import Truth
 from seqsmooth.smoothing.specials import is_any
 
@@ -164,6 +164,15 @@ def batch_has_row(truth: Truth) -> bool:
 
     length = truth.source.targets.numel()
     return length > FEW and pools.takes_flags(length, truth.vocab_size)
+
+
+def sets_of(pool: Pool, vocab_size: int | None) -> SetTable | None:
+    """A table of lists that are too long for the loss kernels to hold; None for any other pool."""
+    from seqsmooth.ops.kernels.sorted_target import MOST_LISTED
+
+    if not isinstance(pool, Listed) or pool.groups == 1 or pool.ids.shape[1] < MOST_LISTED or vocab_size is None:
+        return None
+    return SetTable.of(pool.ids, pool.ids < NO_TOKEN, vocab_size)
 
 
 def not_in_batch(truth: Truth) -> tuple[int, ...]:

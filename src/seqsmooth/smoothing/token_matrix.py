@@ -107,6 +107,8 @@ def multiply(
         every = torch.arange(table.size, device=table.ids.device)
         return rows_of(table, every, table.weights.dtype), matrix.combine(table.ids, table.weights)
     assert isinstance(table, (DenseTable, SetTable, UniformTable))
+    if isinstance(table, SetTable):
+        table = table.written(like)
     plain = table.values[:, : matrix.size] if isinstance(table, DenseTable) else table.row(like).unsqueeze(0)
     product = torch.zeros_like(plain, dtype=like.dtype)
     for tokens in token_chunks(matrix.size, like.device):

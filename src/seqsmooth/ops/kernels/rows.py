@@ -75,7 +75,7 @@ def rows(
     J0: tl.constexpr, S0: tl.constexpr, J1: tl.constexpr, S1: tl.constexpr,
     J2: tl.constexpr, S2: tl.constexpr, J3: tl.constexpr, S3: tl.constexpr, EXCLUDED: tl.constexpr,
     SINGLE: tl.constexpr,  # the first table has one row only
-    BITS: tl.constexpr,  # which is a set, and all there is of tables
+    BITS: tl.constexpr,  # the first table is of sets, and the only one
     BIAS: tl.constexpr, LABELS: tl.constexpr, ENTROPY: tl.constexpr, GRADIENT: tl.constexpr,
     COUNTED: tl.constexpr, FOLD: tl.constexpr, AGAIN: tl.constexpr,
     EXACT: tl.constexpr, PADDED: tl.constexpr, TABLES: tl.constexpr, BLOCK: tl.constexpr,

@@ -170,13 +170,11 @@ def _add_law(
 
 
 def _dense(row: Rows, vocab_size: int) -> DenseTable:
-    """A table in full; a set, or a single long list, is written out."""
+    """A table in full; sets, or a single long list, are written out."""
     if isinstance(row.table, DenseTable):
         return row.table
     if isinstance(row.table, SetTable):
-        whole = padded_rows(1, vocab_size, torch.float32, row.table.bits.device)
-        whole[0, :vocab_size] = row.table.row(whole)
-        return DenseTable(whole, row.table.count, columns=vocab_size)
+        return row.table.written(row.table.masses)
     table = lists_of(row)
     weights = table.weights.float()
     values = padded_rows(1, vocab_size, weights.dtype, weights.device)
@@ -185,8 +183,8 @@ def _dense(row: Rows, vocab_size: int) -> DenseTable:
 
 def _set_arguments(row: Rows) -> tuple[Any, ...]:
     assert isinstance(row.table, SetTable)
-    bits = row.table.bits
-    return bits, 0, bits.shape[0], row.table.count, row.index.contiguous(), row.weights.contiguous(), None, None
+    bits, masses = row.table.bits, row.table.masses
+    return bits, bits.stride(0), bits.shape[1], masses, row.index.contiguous(), row.weights.contiguous(), None, None
 
 
 def _table_arguments(dense: tuple[Rows, ...], number: int, vocab_size: int) -> tuple[Any, ...]:

@@ -40,14 +40,17 @@ def _count_positions(
 @triton.jit
 def _read(
     place, targets, stride_item, stride_step, batch, steps, tokens, inputs, mask, labels, weights, whole,
-    pool, sizes, places, pool_stride, drawn, vocab_size, law_0, law_1, background, mass, index, alpha,
+    pool, sizes, places, pool_stride, drawn, vocab_size, law_0, law_1, background, index, alpha,
     IGNORED_0: tl.constexpr, IGNORED_1: tl.constexpr, FILLER: tl.constexpr, BOS: tl.constexpr,
     FROZEN_0: tl.constexpr, FROZEN_1: tl.constexpr, FROZEN_2: tl.constexpr, FROZEN_3: tl.constexpr,
     UNDRAWN_0: tl.constexpr, UNDRAWN_1: tl.constexpr, UNDRAWN_2: tl.constexpr, UNDRAWN_3: tl.constexpr,
     RATE: tl.constexpr, SIZED: tl.constexpr, LISTED: tl.constexpr, PLACED: tl.constexpr, GROUPED: tl.constexpr,
-    SEARCH: tl.constexpr, SMOOTHED: tl.constexpr,
+    SEARCH: tl.constexpr, SMOOTHED: tl.constexpr, SETS: tl.constexpr,
 ):  # fmt: skip
-    """Some positions: the truth, and (`SMOOTHED`) the closed form of `Hamming` with a pool whose row sums to `mass`."""
+    """Some positions: the truth, and (`SMOOTHED`) the closed form of `Hamming`.
+
+    The row of a pool has a mass of 1, or (`SETS`) as much as the pool has tokens.
+    """
     real = place < batch * steps
     item = place // steps
     step = place - item * steps
@@ -76,7 +79,8 @@ def _read(
         width = range_of(tl.maximum(others, 1).to(tl.float64), law_0, law_1, RATE)
         spread = alpha * ((others + inside).to(tl.float64) / width)
         spread = tl.where(position & ~frozen & (others > 0), spread, 0.0)
-        tl.store(background + place, (spread / mass).to(tl.float32), mask=real)
+        level = spread / tl.maximum(others + inside, 1).to(tl.float64) if SETS else spread
+        tl.store(background + place, level.to(tl.float32), mask=real)
         tl.store(index + place, tl.where(position, group, -1), mask=real)
         tl.store(weights + place, (1 - spread).to(tl.float32), mask=real)
     else:
@@ -94,7 +98,7 @@ def target_kernel(
     FROZEN_0: tl.constexpr, FROZEN_1: tl.constexpr, FROZEN_2: tl.constexpr, FROZEN_3: tl.constexpr,
     UNDRAWN_0: tl.constexpr, UNDRAWN_1: tl.constexpr, UNDRAWN_2: tl.constexpr, UNDRAWN_3: tl.constexpr,
     RATE: tl.constexpr, SIZED: tl.constexpr, LISTED: tl.constexpr, PLACED: tl.constexpr, GROUPED: tl.constexpr,
-    SEARCH: tl.constexpr, SMOOTHED: tl.constexpr, BLOCK: tl.constexpr,
+    SEARCH: tl.constexpr, SMOOTHED: tl.constexpr, SETS: tl.constexpr, BLOCK: tl.constexpr,
 ):  # fmt: skip
     """A block of positions. The last program has none, and counts."""
     part = tl.program_id(0)
@@ -105,9 +109,9 @@ def target_kernel(
     _read(
         part * BLOCK + tl.arange(0, BLOCK),
         targets, stride_item, stride_step, batch, steps, tokens, inputs, mask, labels, weights, whole,
-        pool, sizes, places, pool_stride, drawn, vocab_size, law_0, law_1, background, 1.0, index, alpha,
+        pool, sizes, places, pool_stride, drawn, vocab_size, law_0, law_1, background, index, alpha,
         IGNORED_0, IGNORED_1, FILLER, BOS, FROZEN_0, FROZEN_1, FROZEN_2, FROZEN_3,
-        UNDRAWN_0, UNDRAWN_1, UNDRAWN_2, UNDRAWN_3, RATE, SIZED, LISTED, PLACED, GROUPED, SEARCH, SMOOTHED,
+        UNDRAWN_0, UNDRAWN_1, UNDRAWN_2, UNDRAWN_3, RATE, SIZED, LISTED, PLACED, GROUPED, SEARCH, SMOOTHED, SETS,
     )  # fmt: skip
 
 
@@ -148,14 +152,13 @@ def batch_kernel(
     tl.store(bits + byte, packed(mine), mask=byte < width)
     if part == 0:
         tl.store(masses, size.to(tl.float32))
-    some = tl.maximum(size, 1)
     for start in range(part * BLOCK, batch * steps, parts * BLOCK):
         _read(
             start + tl.arange(0, BLOCK),
             targets, stride_item, stride_step, batch, steps, tokens, inputs, mask, labels, weights, whole,
-            None, None, None, 0, size.to(tl.int64), vocab_size, law_0, law_1, background, some, index, alpha,
+            None, None, None, 0, size.to(tl.int64), vocab_size, law_0, law_1, background, index, alpha,
             IGNORED_0, IGNORED_1, FILLER, BOS, FROZEN_0, FROZEN_1, FROZEN_2, FROZEN_3,
-            UNDRAWN_0, UNDRAWN_1, UNDRAWN_2, UNDRAWN_3, RATE, False, False, False, False, 0, True,
+            UNDRAWN_0, UNDRAWN_1, UNDRAWN_2, UNDRAWN_3, RATE, False, False, False, False, 0, True, True,
         )  # fmt: skip
 
 

@@ -39,13 +39,19 @@ def truth(source: Source) -> Reading:
     out, grid = _allocate(source, 1, math.inf), _blocks(source)
     (given, constants), (places, more) = out.arguments(source), nowhere()
     launch(
-        target_kernel, grid, (*given, *places, None, None, 0.0), constants | more | {"SMOOTHED": False, "BLOCK": 128}
+        target_kernel,
+        grid,
+        (*given, *places, None, None, 0.0),
+        constants | more | {"SMOOTHED": False, "SETS": False, "BLOCK": 128},
     )
     return out.reading()
 
 
-def expectation(source: Source, sites: FusedSites, alpha: float) -> tuple[Reading, Tensor, Tensor]:
-    """The closed form: the mass on the truth, the number of each position's pool (B, T), and the mass on that."""
+def expectation(source: Source, sites: FusedSites, alpha: float, *, sets: bool) -> tuple[Reading, Tensor, Tensor]:
+    """The closed form: the mass on the truth, the number of each position's pool (B, T), and the weight of that.
+
+    The rows of pools have a mass of 1, or (`sets`) as much as they have tokens.
+    """
     out, grid = _allocate(source, 1, math.inf), _blocks(source)
     index, background = torch.empty_like(out.labels), torch.empty_like(out.labels, dtype=torch.float32)
     (given, constants), (places, more) = out.arguments(source), sites.arguments()
@@ -53,7 +59,7 @@ def expectation(source: Source, sites: FusedSites, alpha: float) -> tuple[Readin
         target_kernel,
         grid,
         (*given, *places, background, index, alpha),
-        constants | more | {"SMOOTHED": True, "BLOCK": 128},
+        constants | more | {"SMOOTHED": True, "SETS": sets, "BLOCK": 128},
     )
     return out.reading(), index, background
 
@@ -66,12 +72,12 @@ def batch_expectation(
     out, device = _allocate(source, 1, math.inf), source.targets.device
     index, background = torch.empty_like(out.labels), torch.empty_like(out.labels, dtype=torch.float32)
     bits = torch.empty(blocks(sites.vocab_size, 8), dtype=torch.uint8, device=device)
-    size = torch.empty(1, dtype=torch.float32, device=device)
+    masses = torch.empty(1, dtype=torch.float32, device=device)
     programs = max(1, min(MOST_READERS, blocks(batch * steps, 128)))
     flags = Flags.over(sites.vocab_size, batch * steps, programs, device)
     part = power_of_2(blocks(bits.shape[0], programs), 256)
     (given, constants), (first, second, _), more = out.arguments(source), sites.law(), sites.constants()
-    row = (flags.eights, bits, bits.shape[0], size)
+    row = (flags.eights, bits, bits.shape[0], masses)
     launch(
         batch_kernel,
         (programs + 1,),
@@ -79,7 +85,7 @@ def batch_expectation(
         constants | more | barred(excluded) | flags.constants | {"PART": part, "BLOCK": 128},
         num_warps=8,
     )
-    return out.reading(), index, background, SetTable(bits, size, sites.vocab_size)
+    return out.reading(), index, background, SetTable(bits.unsqueeze(0), masses, sites.vocab_size)
 
 
 def samples(
