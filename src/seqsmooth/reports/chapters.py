@@ -85,8 +85,8 @@ CHAPTERS = (
         "Captioning without attention, fifteen epochs and 1,024 units",
         WITHOUT,
         "stage one",
-        "Rows of the table above with twice the units, and nothing else changed: what MLE has to gain by its size, "
-        "and what smoothing adds to that.",
+        "The recipe of fifteen epochs with twice the units, and nothing else changed: what a model has to gain by its "
+        "size.",
         "COCO, 1,024 units",
         whole=False,
         glance=False,
