@@ -172,7 +172,7 @@ def sets_of(pool: Pool, vocab_size: int | None) -> SetTable | None:
 
     if not isinstance(pool, Listed) or pool.groups == 1 or pool.ids.shape[1] < MOST_LISTED or vocab_size is None:
         return None
-    return SetTable.of(pool.ids, pool.ids < NO_TOKEN, vocab_size)
+    return SetTable.of(pool.ids, pool.ids < vocab_size, vocab_size)
 
 
 def not_in_batch(truth: Truth) -> tuple[int, ...]:
