@@ -143,8 +143,9 @@ def losses(
     if dispatch.fused(logits):
         from seqsmooth.ops.kernels import autograd, sorted_target
 
-        if sorted_target.fits(job.target):
-            return RowLosses(*autograd.row_losses(logits, job))
+        parts = sorted_target.fitting(job.target)
+        if parts is not None:
+            return RowLosses(*autograd.row_losses(logits, job, parts))
     return plain_losses(logits, job)
 
 

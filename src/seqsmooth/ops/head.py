@@ -122,7 +122,7 @@ class Head:
         if job.reduced and self._fused:
             from seqsmooth.ops.kernels import autograd, sorted_target
 
-            if sorted_target.fits(job.target):
+            if sorted_target.fitting(job.target) is not None:
                 given = (self.hidden, self.weight, self.bias, job)
                 return RowLosses(*autograd.head_losses(*given, self.chunk, first))
         del first
