@@ -63,6 +63,8 @@ def variants() -> list[tuple[str, str, dict[str, str], dict[str, Any], int]]:
     truth = {"RATE": True, "SMOOTHED": False, "BLOCK": 128, "background": None, "index": None}
     for start in ({}, {"BOS": None, "inputs": None}):
         found.append(("target_kernels", "target_kernel", TARGETS, read | plain | truth | start, 4))
+    apart = {name: value for name, value in truth.items() if name != "background"}
+    found.append(("target_kernels", "target_kernel", TARGETS, read | plain | apart, 4))
     tile = {"WIDE": 32, "TALL": 8, "GIVEN": True, "state": None}
     counting = {"WIDE": 32, "TALL": 8, "GIVEN": False, "points": None}
     for pool, rate in itertools.product([plain, placed, *sought], (False, True)):

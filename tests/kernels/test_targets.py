@@ -24,6 +24,16 @@ def test_the_truth(specials: str, kernels: torch.device, monkeypatch: pytest.Mon
         assert_same(*both(monkeypatch, lambda targets=targets: objective.propose(targets)))
 
 
+@pytest.mark.parametrize("alpha", [0.0, 0.1, 1.0])
+@pytest.mark.parametrize("specials", ["none", "all"])
+def test_label_smoothing(specials: str, alpha: float, kernels: torch.device, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The kernel that reads the truth sets the share apart that is spread."""
+    objective = ss.Objective(token=ss.Uniform(alpha), specials=SPECIALS[specials], vocab_size=V).to(kernels)
+    for batch, steps, _ in SHAPES:
+        targets = sentences(batch, steps, SPECIALS[specials], kernels)
+        assert_same(*both(monkeypatch, lambda targets=targets: objective.propose(targets)))
+
+
 @pytest.mark.parametrize(
     "strength", [{"tau": 0.3}, {"rate": 0.4}, {"rate": 1.0}, {"rate": 0.0}, {"tau": 1e-320}, {"tau": math.inf}]
 )

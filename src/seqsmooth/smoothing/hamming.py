@@ -145,7 +145,7 @@ class Hamming(PooledLaw):
         """`count` independent samples of each sequence, with their probability."""
         if self._fused(truth):
             sampled = self._fused_samples(truth, count, generator, probable=True)
-            truth.keep(sampled.reading.positions)
+            truth.keep(sampled.reading)
             return Draws(sampled.tokens, sampled.mask, sampled.log_prob, reading=sampled.reading)
         return self._draw(truth, self._sites(truth), count, generator)
 
@@ -192,8 +192,7 @@ class Hamming(PooledLaw):
             pool = self.pool_of(truth)
             sites, table = self._fused_sites(truth, pool), self._shared_table() or pool.table
             reading, index, background = targets.expectation(truth.source, sites, self.alpha)
-        rows = Rows(table, index[:, None, :, None], background[:, None, :, None])
-        return measured(truth, reading, rows)
+        return measured(truth, reading, Rows.unchecked(table, index, background))
 
     def _fused_samples(self, truth: Truth, count: int, generator: Generator | None, *, probable: bool) -> Sampled:
         from seqsmooth.ops.kernels import targets

@@ -222,21 +222,23 @@ class Objective(Precise):
             references = references.long()
         truth = self._truth(targets.long(), references, vocab_size)
         measure = self.sequence.measure(truth, lazy=self.lazy, generator=generator)
-        target = self.token.spread(measure.target, vocab_size=vocab_size, generator=generator)
+        if measure.apart is None:
+            target = self.token.spread(measure.target, vocab_size=vocab_size, generator=generator)
+        else:
+            target = self.token.beside(measure.target, measure.apart, vocab_size=vocab_size)
         more, longer = measure.tokens.shape[1] - 1, measure.tokens.shape[2] - targets.shape[1]
-        positions = truth.positions
-        labels = positions.labels.unsqueeze(1)
+        labels = truth.labels
         return Candidates(
             sequences=measure.tokens,
             mask=measure.mask,
             weights=measure.weights,
             target=target if self.token.keeps_empty else target.where(measure.mask),
             labels=F.pad(labels, (0, longer, 0, more), value=IGNORED) if more or longer else labels,
-            count=positions.count,
+            count=truth.count,
             ess=measure.ess,
             bos=self.specials.bos,
             maker=self.key,
-            read=None if more else positions.inputs,
+            read=None if more else truth.inputs,
         )
 
     def _truth(
@@ -247,7 +249,7 @@ class Objective(Precise):
     ) -> Truth:
         pad = self.specials.pad
         ignored = (self.ignore_index,) if pad is None else (self.ignore_index, pad)
-        truth = Truth(targets, None, references, self.specials, vocab_size, ignored=ignored)
+        truth = Truth(targets, None, references, self.specials, vocab_size, ignored=ignored, share=self.token.share)
         if vocab_size is not None and self.vocab_size is None:  # or else that was checked beforehand
             self.specials.check(vocab_size)
         if checks.visible(targets):

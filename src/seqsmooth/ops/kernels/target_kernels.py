@@ -47,7 +47,10 @@ def _read(
     RATE: tl.constexpr, SIZED: tl.constexpr, LISTED: tl.constexpr, PLACED: tl.constexpr, GROUPED: tl.constexpr,
     SEARCH: tl.constexpr, SMOOTHED: tl.constexpr,
 ):  # fmt: skip
-    """Some positions: the truth, and (`SMOOTHED`) the closed form of `Hamming` with a pool whose row sums to `mass`."""
+    """Some positions: the truth, and (`SMOOTHED`) the closed form of `Hamming` with a pool whose row sums to `mass`.
+
+    Of the truth alone, the share alpha is set apart.
+    """
     real = place < batch * steps
     item = place // steps
     step = place - item * steps
@@ -80,7 +83,9 @@ def _read(
         tl.store(index + place, tl.where(position, group, -1), mask=real)
         tl.store(weights + place, (1 - spread).to(tl.float32), mask=real)
     else:
-        tl.store(weights + place, 1.0, mask=real)
+        tl.store(weights + place, 1 - alpha, mask=real)
+        if background is not None:
+            tl.store(background + place, alpha, mask=real)
 
 
 @triton.jit(do_not_specialize=VARYING)
