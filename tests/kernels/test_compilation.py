@@ -70,10 +70,10 @@ def variants() -> list[tuple[str, str, dict[str, str], dict[str, Any], int]]:
     for pool, rate in itertools.product([plain, placed, *sought], (False, True)):
         constants = read | pool | {"RATE": rate}
         found.append(("target_kernels", "target_kernel", TARGETS, constants | {"SMOOTHED": True, "BLOCK": 128}, 4))
-        sizes = tile | {"PROBABLE": rate} | ({} if rate else {"log_prob": None})
+        sizes = tile | {"DRAWN": rate} | ({} if rate else dict.fromkeys(("samples", "sample_mask", "log_prob")))
         found.append(("target_kernels", "sample_kernel", TARGETS, constants | sizes, 4))
     for way in (tile, counting):
-        constants = read | plain | {"RATE": False, "PROBABLE": True} | way
+        constants = read | plain | {"RATE": False, "DRAWN": True} | way
         found.append(("target_kernels", "sample_kernel", TARGETS, constants, 4))
         found.append(("target_kernels", "sample_kernel", TARGETS, constants | {"MANY": 8, "TALL": 2}, 1))
     found.append(("philox", "uniform_kernel", {"state": IDS, "made": DOUBLES, "count": "i32"}, {"BLOCK": 1024}, 4))

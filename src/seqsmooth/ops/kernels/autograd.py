@@ -210,6 +210,7 @@ def _chunked(
         if part is None:
             marks = run(_prepared(job, logits), logits, into, bias, losses)
         else:
+            job = job.flat()  # once: after that it is
             results = losses[0][part], losses[1][part]
             marks = run(_prepared(job[part], logits), logits, into, bias, results)
         if for_hidden is not None:

@@ -27,6 +27,11 @@ WIDEST_HELD = 512
 FOLDED = (torch.float32, torch.bfloat16)
 """Types in which a gradient divided by the number of items beforehand loses nothing; fp16 would underflow."""
 
+_NO_TABLE = (None, 0, 0, *[None] * 5)
+_NO_TABLES = (
+    _NO_TABLE * 2,
+    {"SINGLE": False, "BITS": False, "TABLES": "", "J1": 0, "S1": 2, "J2": 0, "S2": 2},
+)
 SHARED = ("K", "EXCLUDED", "BIAS", "ENTROPY", "COUNTED", "FOLD", "EXACT")
 """Constants of `rows` that the kernel of a law has, too."""
 
@@ -52,41 +57,35 @@ def prepare(
     """Lay out a job for `run`; `parts` are those of its target."""
     vocab_size = logits.shape[1]
     target, labels, bonuses, law = job.target, job.labels, job.entropy_weights, parts.law
-    ids, weights = target.ids, target.weights
     lists, listed_ids, listed_weights, index_l, share_l, length = 0, None, None, None, None, 1
     if parts.sparse is not None:
         table = lists_of(parts.sparse)
-        lists, length = parts.sparse.index.shape[1], table.ids.shape[1]
+        lists, length = parts.sparse.index.shape[-1], table.ids.shape[1]
         listed_ids, listed_weights = table.ids.contiguous(), table.weights.contiguous()
         index_l, share_l = parts.sparse.index.contiguous(), parts.sparse.weights.contiguous()
     background = _background_arguments(parts.uniform)
+    tables, sizes = _dense_arguments(parts, vocab_size) if parts.dense else _NO_TABLES
+    slots = target.ids.shape[-1]
     before = (
         None if labels is None else labels.contiguous(), bonuses, 0 if bonuses is None else bonuses.stride(0),
         job.items, job.factor,
     )  # fmt: skip
     after = (
-        ids, *ids.stride(), weights, *weights.stride(),
+        *_slots(target.ids), *_slots(target.weights),
         listed_ids, listed_weights, index_l, share_l,
-        *(_set_arguments(parts.dense[0]) if parts.bits else _table_arguments(parts.dense, 0, vocab_size)),
-        *_table_arguments(parts.dense, 1, vocab_size),
+        *tables,
         *background[:-1],
         *((None, None) if law is None else (law.index.contiguous(), law.weights.contiguous())),
         job.ignore_index,
     )  # fmt: skip
     j0, s0 = _sizes(parts.uniform)
-    j1, s1 = _sizes(*parts.dense[:1])
-    j2, s2 = _sizes(*parts.dense[1:])
     j3, s3 = _sizes(law)
-    large = any(row.table.size * vocab_size > WITHIN_REACH for row in parts.dense)
-    slots = ids.shape[1]
     constants = {
         "K": slots, "EXCLUDED": background[-1], "ENTROPY": bonuses is not None, "COUNTED": job.items is not None,
         "FOLD": job.reduced and logits.dtype in FOLDED, "EXACT": logits.dtype == torch.float32,
         "LISTS": lists, "LENGTH": length, "DISTINCT": distinct(target, parts),
         "SLOTS": power_of_2(slots + lists * length + background[-1], 16),
-        "SINGLE": parts.single, "BITS": parts.bits, "TABLES": "evict_first" if large else "",
-        "J0": j0, "S0": s0, "J1": j1, "S1": s1, "J2": j2, "S2": s2, "J3": j3, "S3": s3,
-        "LABELS": labels is not None,
+        "J0": j0, "S0": s0, "J3": j3, "S3": s3, "LABELS": labels is not None, **sizes,
     }  # fmt: skip
     return Prepared(job, parts, before, after, constants, background)
 
@@ -174,23 +173,23 @@ def _add_law(
     smoothed, _, state = written
     assert smoothed is not None
     job, parts = prepared.job, prepared.parts
-    table, target = law.table, job.target
+    table = law.table
     assert isinstance(table, SimilarityTable)
     count, vocab_size = logits.shape
     wide, narrow = two_powers(table.units.shape[1])
     exact = logits.dtype == torch.float32
-    held = law.index.shape[1] == 1 and wide + narrow <= WIDEST_HELD and not exact
+    held = law.index.shape[-1] == 1 and wide + narrow <= WIDEST_HELD and not exact
     made = table.singles if exact else table.halves
     groups = blocks(count, TILES["ROWS"])
     share = min(blocks(vocab_size, TILES["TOKENS"]), max(1, 1056 // groups))
     partial = torch.empty(share, count, dtype=torch.float32, device=logits.device)
-    across, slots = blocks(vocab_size, TILES["TOKENS"]), target.ids.shape[1]
+    across, slots = blocks(vocab_size, TILES["TOKENS"]), same["K"]
     marks = torch.zeros(groups, across, dtype=torch.int8, device=logits.device)
     if slots:
         launch(
             similarity_kernels.marked,
             (blocks(count * slots, 256),),
-            (target.ids, *target.ids.stride(), marks, count, across, job.ignore_index),
+            (*prepared.after[:3], marks, count, across, job.ignore_index),
             {"K": slots, "ROWS": TILES["ROWS"], "TOKENS": TILES["TOKENS"], "BLOCK": 256},
         )
     into = logits if gradient is None else gradient
@@ -202,8 +201,7 @@ def _add_law(
         state, partial, count,
         job.entropy_weights, 0 if job.entropy_weights is None else job.entropy_weights.stride(0),
         job.items, job.factor, *sent,
-        target.ids, target.ids.stride(0), target.ids.stride(1),
-        target.weights, target.weights.stride(0), target.weights.stride(1), job.ignore_index, marks,
+        *prepared.after[:6], job.ignore_index, marks,
         values, 0 if values is None else values.stride(0),
         *((None, None) if dense is None else (dense.index.contiguous(), dense.weights.contiguous())),
         *prepared.background[:-1],
@@ -211,8 +209,8 @@ def _add_law(
         law.index.contiguous(), law.weights.contiguous(),
     )  # fmt: skip
     constants = {
-        "J": law.index.shape[1], "J0": 0 if parts.uniform is None else parts.uniform.index.shape[1],
-        "J2": 0 if dense is None else dense.index.shape[1], "FREQUENCY": frequency, "GRADIENT": gradient is not None,
+        "J": law.index.shape[-1], "J0": 0 if parts.uniform is None else parts.uniform.index.shape[-1],
+        "J2": 0 if dense is None else dense.index.shape[-1], "FREQUENCY": frequency, "GRADIENT": gradient is not None,
         "WIDE": wide, "NARROW": narrow, "HELD": held, "DEPTH": 32, "PRECISION": "tf32x3", "AGAIN": sent[0] is not None,
         "ROWS": TILES["ROWS"], "TOKENS": TILES["TOKENS"], "PARTS": share,
     }  # fmt: skip
@@ -237,20 +235,37 @@ def _dense(row: Rows, vocab_size: int) -> DenseTable:
     return DenseTable(values.scatter_add_(1, table.ids, weights), weights.sum(-1), columns=vocab_size)
 
 
+def _slots(values: Tensor) -> tuple[Tensor, int, int]:
+    """Slots of all positions, and how far it is to the next position and to the next slot."""
+    if values.is_contiguous():
+        return values, values.shape[-1], 1
+    flat = values.reshape(-1, values.shape[-1])
+    return flat, flat.stride(0), flat.stride(1)
+
+
+def _dense_arguments(parts: Parts, vocab_size: int) -> tuple[tuple[Any, ...], dict[str, Any]]:
+    """Two tables at most, and the constants that go with them."""
+    bits, first = parts.bits, parts.dense[0]
+    second = parts.dense[1] if len(parts.dense) > 1 else None
+    j1, s1 = _sizes(first)
+    j2, s2 = _sizes(second)
+    given = _set_arguments(first) if bits else _table_arguments(first, vocab_size, alone=j1 == 1)
+    more = _NO_TABLE if second is None else _table_arguments(second, vocab_size, alone=False)
+    large = any(row.table.size * vocab_size > WITHIN_REACH for row in parts.dense)
+    constants = {"SINGLE": parts.single, "BITS": bits, "TABLES": "evict_first" if large else ""}
+    return (*given, *more), constants | {"J1": j1, "S1": s1, "J2": j2, "S2": s2}
+
+
 def _set_arguments(row: Rows) -> tuple[Any, ...]:
     assert isinstance(row.table, SetTable)
     bits = row.table.bits
     return bits, 0, bits.shape[0], row.table.count, row.index.contiguous(), row.weights.contiguous(), None, None
 
 
-def _table_arguments(dense: tuple[Rows, ...], number: int, vocab_size: int) -> tuple[Any, ...]:
-    if number >= len(dense):
-        return (None, 0, 0, *[None] * 5)
-    row = dense[number]
+def _table_arguments(row: Rows, vocab_size: int, *, alone: bool) -> tuple[Any, ...]:
+    """What tells a table's rows of each position; where there is one `alone`, there is nothing to merge."""
     table = _dense(row, vocab_size)
     index, share = row.index.contiguous(), row.weights.contiguous()
-    # One row a position of the first table needs no merging.
-    alone = number == 0 and index.shape[1] == 1
     lists = (None, None) if alone else (torch.empty_like(index, dtype=torch.float32), torch.empty_like(index))
     limit = min(padded(vocab_size), table.values.shape[1])
     return table.values, table.values.stride(0), limit, table.masses, index, share, *lists
@@ -265,11 +280,11 @@ def _background_arguments(row: Rows | None) -> tuple[Any, ...]:
     return row.index.contiguous(), row.weights.contiguous(), table.tokens, *without, len(table.excluded)
 
 
-def _sizes(row: Rows | None = None) -> tuple[int, int]:
+def _sizes(row: Rows | None) -> tuple[int, int]:
     """Rows that a position weighs, and the size of a tile of them."""
     if row is None:
         return 0, 2
-    count = row.index.shape[1]
+    count = row.index.shape[-1]
     return count, power_of_2(count, 2)
 
 
@@ -290,7 +305,7 @@ def _tiling(vocab_size: int, prepared: Prepared, dtype: torch.dtype, *, gradient
     Long rows are few at once, so that the cache holds them; short ones all at once, if their registers allow it.
     """
     job, parts = prepared.job, prepared.parts
-    several = any(row.index.shape[1] > 1 for row in parts.dense)
+    several = any(row.index.shape[-1] > 1 for row in parts.dense)
     stored, even = parts.dense and not parts.bits, parts.uniform or parts.bits
     if vocab_size > 65536 and gradient:
         if stored or job.entropy_weights is not None or dtype == torch.float32:
@@ -307,7 +322,7 @@ def _tiling(vocab_size: int, prepared: Prepared, dtype: torch.dtype, *, gradient
     if several and gradient:
         return 4096 if vocab_size > 16384 else 1024, 4
     shared = parts.single and vocab_size > 16384  # always near
-    alone = stored and not several and job.target.ids.shape[1] > 0 and not shared
+    alone = stored and not several and prepared.constants["K"] > 0 and not shared
     if vocab_size < 1024 or (even and vocab_size < 16384) or alone:
         return 1024, 4
     return 2048, 8 if parts.bits else 4

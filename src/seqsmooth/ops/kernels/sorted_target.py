@@ -40,7 +40,7 @@ class Parts:
     @property
     def bits(self) -> bool:
         """Whether the only dense table is a set, and positions weigh it once: then its bits are read as they are."""
-        alone = len(self.dense) == 1 and self.law is None and self.dense[0].index.shape[1] == 1
+        alone = len(self.dense) == 1 and self.law is None and self.dense[0].index.shape[-1] == 1
         return alone and isinstance(self.dense[0].table, SetTable)
 
 

@@ -31,7 +31,7 @@ class Sampled:
     reading: Reading
     tokens: Tensor  # (B, L, T) int64
     mask: Tensor  # (B, L, T) bool
-    log_prob: Tensor | None  # (B, L) float64, where asked for
+    log_prob: Tensor  # (B, L) float64
 
 
 def truth(source: Source, share: float = 0.0) -> Reading:
@@ -85,31 +85,37 @@ def batch_expectation(
     return out, index, background, SetTable(bits, size, sites.vocab_size)
 
 
+def draws(source: Source, sites: FusedSites, number: int, generator: Generator | None, alpha: float) -> Sampled:
+    """Samples of equal weight beside the truth, and themselves, with the logarithms of their probability."""
+    batch, steps = source.targets.shape
+    device = source.targets.device
+    tokens = torch.empty(batch, number, steps, dtype=torch.int64, device=device)
+    mask = torch.empty_like(tokens, dtype=torch.bool)
+    log_prob = torch.empty(batch, number, dtype=torch.float64, device=device)
+    drawn = (tokens, mask.view(torch.uint8), log_prob)
+    return Sampled(samples(source, sites, number, generator, alpha, drawn), tokens, mask, log_prob)
+
+
 def samples(
     source: Source,
     sites: FusedSites,
     number: int,
     generator: Generator | None,
     alpha: float,
-    *,
-    probable: bool,
-) -> Sampled:
-    """Samples of equal weight beside the truth; with the logarithms of their probability if that is wanted.
+    drawn: tuple[Tensor, Tensor, Tensor] | None = None,
+) -> Reading:
+    """Samples of equal weight beside the truth; `drawn` is where `draws` wants what else is known of them.
 
     A generator that counts on the device is drawn from in the same launch.
     """
     batch, steps = source.targets.shape
-    shape, device = (batch, number, steps), source.targets.device
     points = state = None
     if isinstance(generator, Philox):
         check_device(generator, source.targets)
         state = generator.state
     else:
-        points = uniforms(shape, source.targets, generator)
+        points = uniforms((batch, number, steps), source.targets, generator)
     out = _allocate(source, number + 1)
-    tokens = torch.empty(shape, dtype=torch.int64, device=device)
-    mask = torch.empty(shape, dtype=torch.bool, device=device)
-    log_prob = torch.empty(batch, number, dtype=torch.float64, device=device) if probable else None
     wide = power_of_2(steps)
     slim = batch * steps <= FEW and wide <= 64
     tall = min(power_of_2(number), max(1, (64 if slim else 512) // wide))
@@ -119,11 +125,11 @@ def samples(
     launch(
         sample_kernel,
         (batch + 1, blocks(number, tall)),
-        (*given, *places, points, state, tokens, mask.view(torch.uint8), log_prob, number, *weights),
-        constants | more | {"PROBABLE": probable, "GIVEN": points is not None, "WIDE": wide, "TALL": tall},
+        (*given, *places, points, state, *(drawn or (None, None, None)), number, *weights),
+        constants | more | {"DRAWN": drawn is not None, "GIVEN": points is not None, "WIDE": wide, "TALL": tall},
         num_warps=1 if slim else 4 if wide * tall <= 1024 else 8,
     )
-    return Sampled(out, tokens, mask, log_prob)
+    return out
 
 
 def _allocate(source: Source, slots: int, *, apart: bool = False) -> Reading:
