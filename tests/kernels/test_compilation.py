@@ -63,16 +63,18 @@ def variants() -> list[tuple[str, str, dict[str, str], dict[str, Any], int]]:
     truth = {"RATE": True, "SMOOTHED": False, "SETS": False, "BLOCK": 128, "background": None, "index": None}
     for start in ({}, {"BOS": None, "inputs": None}):
         found.append(("target_kernels", "target_kernel", TARGETS, read | plain | truth | start, 4))
+    apart = {name: value for name, value in truth.items() if name != "background"}
+    found.append(("target_kernels", "target_kernel", TARGETS, read | plain | apart, 4))
     tile = {"WIDE": 32, "TALL": 8, "GIVEN": True, "state": None}
     counting = {"WIDE": 32, "TALL": 8, "GIVEN": False, "points": None}
     for pool, rate in itertools.product([plain, placed, *sought], (False, True)):
         constants = read | pool | {"RATE": rate}
         closed = {"SMOOTHED": True, "SETS": rate, "BLOCK": 128}
         found.append(("target_kernels", "target_kernel", TARGETS, constants | closed, 4))
-        sizes = tile | {"PROBABLE": rate} | ({} if rate else {"log_prob": None})
+        sizes = tile | {"DRAWN": rate} | ({} if rate else dict.fromkeys(("samples", "sample_mask", "log_prob")))
         found.append(("target_kernels", "sample_kernel", TARGETS, constants | sizes, 4))
     for way in (tile, counting):
-        constants = read | plain | {"RATE": False, "PROBABLE": True} | way
+        constants = read | plain | {"RATE": False, "DRAWN": True} | way
         found.append(("target_kernels", "sample_kernel", TARGETS, constants, 4))
         found.append(("target_kernels", "sample_kernel", TARGETS, constants | {"MANY": 8, "TALL": 2}, 1))
     found.append(("philox", "uniform_kernel", {"state": IDS, "made": DOUBLES, "count": "i32"}, {"BLOCK": 1024}, 4))

@@ -71,6 +71,13 @@ def test_launches_of_a_proposal(name: str, as_on_a_gpu: None) -> None:
     assert len(names) <= len(expected) + more, names
 
 
+def test_label_smoothing_launches_no_more(as_on_a_gpu: None) -> None:
+    objective = ss.label_smoothing(0.1, specials=SPECIALS, vocab_size=V)
+    with counted() as names:
+        objective.propose(TARGETS)
+    assert names == ["target_kernel"]
+
+
 def test_launches_are_counted(as_on_a_gpu: None) -> None:
     with counted() as names:
         views = torch.empty(2, 3).t().unsqueeze(0).expand(4, 3, 2)

@@ -6,6 +6,7 @@ from dataclasses import replace
 
 import pytest
 import torch
+from torch import Tensor
 from torch.autograd import forward_ad
 
 from oracles.kernel_jobs import KINDS, agree, both, in_double, loss_and_slope, rounded, slack, some_job, some_target
@@ -27,6 +28,27 @@ def test_every_kind_of_target(kernels: torch.device, kind: str, entropy: bool, r
     upstream = torch.ones((), device=kernels) if reduced else torch.linspace(1, 2, 5, device=kernels)
     agree(job, logits, upstream)
     agree(job, logits, 1.7 * upstream)
+
+
+@pytest.mark.parametrize("strided", [False, True])
+@pytest.mark.parametrize("kind", ["slots", "everything", "law-and-more"])
+def test_positions_in_any_shape(kernels: torch.device, kind: str, strided: bool) -> None:
+    torch.manual_seed(0)
+    job = some_job(kind, 6, 37, kernels, entropy=True, reduced=True)
+
+    def shaped(values: Tensor) -> Tensor:
+        """As (2, 1, 3, ...), with the last of the positions first in memory if `strided`."""
+        wide = values.view(2, 1, 3, *values.shape[1:])
+        return wide.transpose(0, 2).contiguous().transpose(0, 2) if strided else wide
+
+    rows = tuple(Rows(row.table, shaped(row.index), shaped(row.weights)) for row in job.target.rows)
+    target = SoftTarget(shaped(job.target.ids), shaped(job.target.weights), rows)
+    assert target.ids.is_contiguous() is not strided
+    other = replace(job, target=target, labels=shaped(job.labels))
+    logits = 4 * torch.randn(6, 37, device=kernels)
+    expected = both(job, logits, torch.tensor(1.7, device=kernels))
+    for ours, theirs in zip(both(other, logits, torch.tensor(1.7, device=kernels)), expected, strict=True):
+        torch.testing.assert_close(ours, theirs, rtol=0, atol=0)
 
 
 @pytest.mark.parametrize("vocab_size", SIZES)

@@ -8,7 +8,7 @@ import pytest
 import torch
 
 from seqsmooth.ops.cross_entropy import Job, losses
-from seqsmooth.ops.kernels.sorted_target import distinct, fits, sort_parts
+from seqsmooth.ops.kernels.sorted_target import distinct, fitting, sort_parts
 from seqsmooth.ops.similarity import SimilarityTable
 from seqsmooth.ops.soft_target import Rows, SoftTarget
 from seqsmooth.ops.tables import DenseTable, SparseTable, Table, UniformTable
@@ -48,8 +48,8 @@ def some(slots: int, *tables: Table, width: int = 1) -> SoftTarget:
     ],
 )
 def test_limits(served: SoftTarget, refused: SoftTarget) -> None:
-    assert fits(served)
-    assert not fits(refused)
+    assert fitting(served)
+    assert not fitting(refused)
 
 
 def test_parts_go_by_kind() -> None:
@@ -80,8 +80,8 @@ def test_what_is_refused_is_left_to_plain_torch(kernels: torch.device) -> None:
     expected = -many.weights.sum(-1) * logits.log_softmax(-1)[:, 0]
     torch.testing.assert_close(losses(logits, Job(many)).smoothed, expected)
     learnt = SoftTarget(many.ids[:, :1], torch.rand(2, 1, device=kernels, requires_grad=True))
-    assert not fits(learnt)
+    assert not fitting(learnt)
     with torch.no_grad():
-        assert fits(learnt)
+        assert fitting(learnt)
     (slope,) = torch.autograd.grad(losses(logits, Job(learnt)).smoothed.sum(), learnt.weights)
     torch.testing.assert_close(slope, -logits.log_softmax(-1)[:, :1])

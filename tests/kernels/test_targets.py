@@ -12,7 +12,7 @@ from torch import Tensor
 import seqsmooth as ss
 from oracles.kernel_targets import SHAPES, SPECIALS, WORDS, V, assert_same, both, listed, pool_of, seeded, sentences
 from seqsmooth.ops.dispatch import VARIABLE
-from seqsmooth.ops.kernels.sorted_target import fits
+from seqsmooth.ops.kernels.sorted_target import fitting
 from seqsmooth.ops.tables import SetTable
 from seqsmooth.smoothing.records import Draws, Truth
 
@@ -20,6 +20,16 @@ from seqsmooth.smoothing.records import Draws, Truth
 @pytest.mark.parametrize("specials", SPECIALS)
 def test_the_truth(specials: str, kernels: torch.device, monkeypatch: pytest.MonkeyPatch) -> None:
     objective = ss.Objective(specials=SPECIALS[specials], vocab_size=V).to(kernels)
+    for batch, steps, _ in SHAPES:
+        targets = sentences(batch, steps, SPECIALS[specials], kernels)
+        assert_same(*both(monkeypatch, lambda targets=targets: objective.propose(targets)))
+
+
+@pytest.mark.parametrize("alpha", [0.0, 0.1, 1.0])
+@pytest.mark.parametrize("specials", ["none", "all"])
+def test_label_smoothing(specials: str, alpha: float, kernels: torch.device, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The kernel that reads the truth sets the share apart that is spread."""
+    objective = ss.Objective(token=ss.Uniform(alpha), specials=SPECIALS[specials], vocab_size=V).to(kernels)
     for batch, steps, _ in SHAPES:
         targets = sentences(batch, steps, SPECIALS[specials], kernels)
         assert_same(*both(monkeypatch, lambda targets=targets: objective.propose(targets)))
@@ -120,7 +130,7 @@ def test_lists_too_long_for_the_loss_are_sets(
     table = ours.target.rows[-1].table if token is None else ours.target.rows[0].table
     assert isinstance(table, SetTable)
     logits = torch.randn(4, 6, V, generator=generator).to(kernels)
-    assert fits(ours.target.flatten())
+    assert fitting(ours.target) is not None
     monkeypatch.setenv(VARIABLE, "triton")
     loss = objective(logits, ours).total
     monkeypatch.setenv(VARIABLE, "torch")

@@ -12,6 +12,7 @@ from torch.nn import functional as F
 
 import seqsmooth as ss
 from oracles.every_objective import BOS, EOS, EVERY_TOKEN, PAD, REFERENCES, SPECIALS, TARGETS, VECTORS, V, every, run
+from seqsmooth.smoothing.law import tensors_of
 
 
 def test_each_item_has_a_reference_pool_of_its_own_size() -> None:
@@ -207,3 +208,13 @@ def test_an_id_of_two_names_is_ruled_by_both() -> None:
     assert shared.ids("frozen") == (2,)
     with pytest.raises(ValueError, match=r"`eos` must be another id than `pad`, .*, but is 2 instead\."):
         ss.Specials(pad=2, eos=2)
+
+
+def test_tensors_are_found_at_any_depth() -> None:
+    """They tell the device of an objective, which targets are held against at every call."""
+    frequencies = ss.rewards.DocumentFrequencies.build([[[4, 5, 6], [5, 6]], [[6, 4]]])
+    law = ss.Rewarded(ss.rewards.Cider(frequencies), ss.Hamming(rate=0.5, pool=torch.tensor([4, 5])), 0.5, 3)
+    objective = ss.Objective(law, ss.Similarity(VECTORS, 0.4), specials=SPECIALS)
+    expected = {id(buffer) for buffer in objective.buffers()}
+    assert len(expected) > 5
+    assert {id(value) for value in tensors_of(objective)} == expected

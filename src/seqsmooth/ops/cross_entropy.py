@@ -30,8 +30,8 @@ class RowLosses(NamedTuple):
 class Job:
     """What is asked of N rows of logits, whatever makes those; taken as checked."""
 
-    target: SoftTarget  # of shape (N,)
-    labels: Tensor | None = None  # (N,) for the unsmoothed NLL
+    target: SoftTarget  # of N positions, in any shape
+    labels: Tensor | None = None  # of N positions, in any shape, for the unsmoothed NLL
     entropy_weights: Tensor | None = None  # (N,) weight of H(p), subtracted
     ignore_index: int = IGNORED
     reduced: bool = False
@@ -50,9 +50,15 @@ class Job:
 
     def __getitem__(self, part: slice) -> Job:
         """Some of the rows."""
-        labels = None if self.labels is None else self.labels[part]
+        flat = self.flat()
+        labels = None if flat.labels is None else flat.labels[part]
         weights = None if self.entropy_weights is None else self.entropy_weights[part]
-        return replace(self, target=self.target[part], labels=labels, entropy_weights=weights)
+        return replace(self, target=flat.target[part], labels=labels, entropy_weights=weights)
+
+    def flat(self) -> Job:
+        """The same with all positions in one dimension, as plain torch has it; the kernels need no such views."""
+        labels = None if self.labels is None else self.labels.flatten()
+        return replace(self, target=self.target.flatten(), labels=labels)
 
     def per_row(self) -> Job:
         """The same without a reduction."""
@@ -121,9 +127,8 @@ def reduced_job(
     ignore_index: int = IGNORED,
     inplace: bool = False,
 ) -> Job:
-    """The job of a whole call: its target flat, its reduction settled; "mean" is over `count` or what is kept."""
+    """The job of a whole call, its reduction settled; "mean" is over `count` or what is kept."""
     check_divisor(reduction, num_items)
-    target = target.flatten()
     items, factor = None, 1.0
     if isinstance(num_items, Tensor):
         items = num_items.reshape(())
@@ -143,8 +148,9 @@ def losses(
     if dispatch.fused(logits):
         from seqsmooth.ops.kernels import autograd, sorted_target
 
-        if sorted_target.fits(job.target):
-            return RowLosses(*autograd.row_losses(logits, job))
+        parts = sorted_target.fitting(job.target)
+        if parts is not None:
+            return RowLosses(*autograd.row_losses(logits, job, parts))
     return plain_losses(logits, job)
 
 
@@ -153,6 +159,7 @@ def plain_losses(
     job: Job,
 ) -> RowLosses:
     """The same in plain torch, whatever the environment says."""
+    job = job.flat()
     kept = job.target.kept(job.ignore_index)
     settled = job.target.settle(job.ignore_index)
     # Overwriting ignored rows, rather than multiplying them by 0, keeps their NaN and inf out of the gradient too.
@@ -178,12 +185,15 @@ def as_target(target: SoftTarget | Tensor) -> SoftTarget:
     return SoftTarget.from_labels(target, dtype=finest(target.device))
 
 
-def check_positions(name: str, values: Tensor, target: SoftTarget, last: str) -> None:
-    """Check scores or states (..., `last`) against the positions of a target."""
+def check_positions(name: str, values: Tensor, target: SoftTarget, last: str, *, single: bool = False) -> None:
+    """Check scores or states (..., `last`) against the positions of a target; if `single`, (B, T) for (B, 1, T)."""
     checks.floats(name, values)
-    if values.dim() < 1 or values.shape[:-1] != target.shape:
+    given = tuple(values.shape)
+    if single:
+        given = (given[0], 1, *given[1:])
+    if not given or given[:-1] != target.shape:
         lead = "".join(f"{size}, " for size in target.shape)
-        raise checks.wrong(name, f"of shape ({lead}{last}), as the target", tuple(values.shape))
+        raise checks.wrong(name, f"of shape ({lead}{last}), as the target", given)
     checks.device(name, values, target.ids.device)
 
 

@@ -122,7 +122,7 @@ class Head:
         if job.reduced and self._fused:
             from seqsmooth.ops.kernels import autograd, sorted_target
 
-            if sorted_target.fits(job.target):
+            if sorted_target.fitting(job.target) is not None:
                 given = (self.hidden, self.weight, self.bias, job)
                 return RowLosses(*autograd.head_losses(*given, self.chunk, first))
         del first
@@ -138,6 +138,7 @@ def _again_in_backward(
     chunk: int | None,
 ) -> RowLosses:
     """Losses of rows, each chunk computed once more in the backward pass: for that the losses need not be a sum."""
+    job = job.flat()
     rows = chunk or max(1, CHUNK_ELEMENTS // weight.shape[0])
     # Or else an ignored row of NaN would meet its zero gradient in that of the weight.
     hidden = hidden.masked_fill(~job.target.kept(job.ignore_index).unsqueeze(-1), 0)

@@ -42,13 +42,27 @@ class Positions:
 
 @dataclass(frozen=True, eq=False)
 class Reading:
-    """What a kernel makes of targets in one launch: the positions, and what to predict there from the true prefix."""
+    """What a kernel makes of targets in one launch: the positions, and what to predict there from the true prefix.
 
-    positions: Positions
-    ids: Tensor  # (B, T, K) int64; -100 where there is no position
-    weights: Tensor  # (B, T, K)
+    That prefix is a dimension of its own, as in all that is decoded.
+    """
+
+    tokens: Tensor  # (B, 1, T) int64; the filler where there is no position
+    mask: Tensor  # (B, 1, T) bool
+    labels: Tensor  # (B, 1, T) int64; -100 where there is no position
+    count: Tensor  # () int64, the number of positions
+    inputs: Tensor | None  # (B, T), as of `Positions`
+    ids: Tensor  # (B, 1, T, K) int64; -100 where there is no position
+    weights: Tensor  # (B, 1, T, K)
     whole: Tensor  # (B, 1) of ones, the weight of the true prefix
     ess: Tensor  # () effective sample size
+    apart: Tensor | None = None  # (B, 1, T, K) a share of each weight that `weights` lacks, for a token law to spread
+
+    @property
+    def positions(self) -> Positions:
+        """What the targets hold."""
+        found = self.tokens.squeeze(1), self.mask.squeeze(1), self.labels.squeeze(1)
+        return Positions(*found, self.count, self.inputs)
 
 
 def read(source: Source) -> Positions:

@@ -39,6 +39,18 @@ class Rows:
         if self.index.dtype != torch.int64:
             object.__setattr__(self, "index", self.index.long())
 
+    @classmethod
+    def unchecked(
+        cls,
+        table: Table,
+        index: Tensor,  # (..., J) int64
+        weights: Tensor,  # (..., J)
+    ) -> Rows:
+        """Rows that need no look: parts of others, or written by a kernel of ours."""
+        made = object.__new__(cls)
+        made.__dict__.update(table=table, index=index, weights=weights)
+        return made
+
 
 @dataclass(frozen=True, eq=False)
 class SoftTarget:
@@ -85,6 +97,18 @@ class SoftTarget:
                 raise checks.wrong("rows.index", f"of shape ({lead}, J), as `rows.weights`", tuple(given))
             if checks.visible(row.index):
                 checks.ids_below("rows.index", row.index, row.table.size, where=row.index >= 0)
+
+    @classmethod
+    def unchecked(
+        cls,
+        ids: Tensor,  # (..., K) int64
+        weights: Tensor,  # (..., K)
+        rows: tuple[Rows, ...] = (),
+    ) -> SoftTarget:
+        """A target that needs no look: parts of another, or written by a kernel of ours."""
+        made = object.__new__(cls)
+        made.__dict__.update(ids=ids, weights=weights, rows=rows)
+        return made
 
     @property
     def shape(self) -> torch.Size:
@@ -169,18 +193,22 @@ class SoftTarget:
 
     def __getitem__(self, part: slice) -> SoftTarget:
         """Some of the positions, along the first dimension."""
-        rows = tuple(Rows(row.table, row.index[part], row.weights[part]) for row in self.rows)
-        return SoftTarget(self.ids[part], self.weights[part], rows)
+        rows = tuple([Rows.unchecked(row.table, row.index[part], row.weights[part]) for row in self.rows])
+        return SoftTarget.unchecked(self.ids[part], self.weights[part], rows)
 
     def flatten(self) -> SoftTarget:
         """All positions in one dimension: slots of shape (N, K)."""
-        count = math.prod(self.shape)
-
-        def flat(values: Tensor) -> Tensor:
-            return values.reshape(count, values.shape[-1])
-
-        rows = tuple(Rows(row.table, flat(row.index), flat(row.weights)) for row in self.rows)
-        return SoftTarget(flat(self.ids), flat(self.weights), rows)
+        *shape, slots = self.ids.shape
+        if len(shape) == 1:
+            return self
+        count = math.prod(shape)
+        ids = self.ids.reshape(count, slots)
+        rows = []
+        for row in self.rows:
+            size = count, row.index.shape[-1]
+            index = ids if row.index is self.ids else row.index.reshape(size)
+            rows.append(Rows.unchecked(row.table, index, row.weights.reshape(size)))
+        return SoftTarget.unchecked(ids, self.weights.reshape(count, slots), tuple(rows))
 
     def kept(
         self,

@@ -33,7 +33,7 @@ class GroundTruth(SequenceLaw):
         if truth.source.fused:
             from seqsmooth.ops.kernels import targets
 
-            return measured(truth, targets.truth(truth.source))
+            return measured(truth, targets.truth(truth.source, truth.share))
         target = SoftTarget.from_labels(truth.positions.labels.unsqueeze(1), dtype=finest(truth.tokens.device))
         ones = target.weights.new_ones(target.shape[:2])
         ess = ones.new_full((), math.inf)

@@ -23,6 +23,7 @@ from seqsmooth.smoothing.token_matrix import token_chunks
 if TYPE_CHECKING:
     from seqsmooth.ops.kernels.sites import FusedSites
     from seqsmooth.ops.kernels.targets import Sampled
+    from seqsmooth.ops.positions import Reading
 
 MOST_STEPS = 8192
 """The longest sequence that a kernel draws at once."""
@@ -131,7 +132,7 @@ class Hamming(PooledLaw):
         if fused and lazy:
             if self.samples is None:
                 return self._fused_expectation(truth)
-            return measured(truth, self._fused_samples(truth, count, generator, probable=False).reading)
+            return measured(truth, self._fused_samples(truth, count, generator))
         sites = self._sites(truth)
         table = self._shared_table() or sites.pool.table
         if lazy and self.samples is None:
@@ -144,8 +145,8 @@ class Hamming(PooledLaw):
     def draw(self, truth: Truth, count: int, generator: Generator | None) -> Draws:
         """`count` independent samples of each sequence, with their probability."""
         if self._fused(truth):
-            sampled = self._fused_samples(truth, count, generator, probable=True)
-            truth.keep(sampled.reading.positions)
+            sampled = self._fused_draws(truth, count, generator)
+            truth.keep(sampled.reading)
             return Draws(sampled.tokens, sampled.mask, sampled.log_prob, reading=sampled.reading)
         return self._draw(truth, self._sites(truth), count, generator)
 
@@ -193,14 +194,19 @@ class Hamming(PooledLaw):
             sets = None if self.listed else sets_of(pool, truth.vocab_size)
             sites, table = self._fused_sites(truth, pool), self._shared_table() or sets or pool.table
             reading, index, background = targets.expectation(truth.source, sites, self.alpha, sets=table is sets)
-        rows = Rows(table, index[:, None, :, None], background[:, None, :, None])
-        return measured(truth, reading, rows)
+        return measured(truth, reading, Rows.unchecked(table, index, background))
 
-    def _fused_samples(self, truth: Truth, count: int, generator: Generator | None, *, probable: bool) -> Sampled:
+    def _fused_samples(self, truth: Truth, count: int, generator: Generator | None) -> Reading:
         from seqsmooth.ops.kernels import targets
 
         sites = self._fused_sites(truth, self.pool_of(truth))
-        return targets.samples(truth.source, sites, count, generator, self.alpha, probable=probable)
+        return targets.samples(truth.source, sites, count, generator, self.alpha)
+
+    def _fused_draws(self, truth: Truth, count: int, generator: Generator | None) -> Sampled:
+        from seqsmooth.ops.kernels import targets
+
+        sites = self._fused_sites(truth, self.pool_of(truth))
+        return targets.draws(truth.source, sites, count, generator, self.alpha)
 
     def _fused_sites(self, truth: Truth, pool: Pool | None) -> FusedSites:
         from seqsmooth.ops.kernels.sites import FusedSites

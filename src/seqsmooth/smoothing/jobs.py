@@ -32,7 +32,7 @@ def candidates_job(
         reduction,
         num_items,
         count=candidates.count,
-        labels=candidates.labels.flatten(),
+        labels=candidates.labels,
         entropy_weights=None if entropy == 0 else _entropy_weights(candidates, entropy),
         inplace=inplace,
     )

@@ -5,7 +5,7 @@ from __future__ import annotations
 import copy
 import zlib
 from abc import ABC, abstractmethod
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from typing import Any, ClassVar, Self
 
 import torch
@@ -26,6 +26,16 @@ class Precise(nn.Module):
             return result if result.dtype == value.dtype else value.to(result.device)
 
         return super()._apply(moved, recurse)  # type: ignore[no-untyped-call,no-any-return]
+
+
+def tensors_of(module: nn.Module) -> Iterator[Tensor]:
+    """The buffers of a module and of those in it, as `module.buffers()`, which spends its time on their names."""
+    for value in module._buffers.values():
+        if value is not None:
+            yield value
+    for part in module._modules.values():
+        if part is not None:
+            yield from tensors_of(part)
 
 
 class Law(Precise, ABC):

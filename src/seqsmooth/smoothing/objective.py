@@ -17,7 +17,7 @@ from seqsmooth.ops.soft_target import IGNORED
 from seqsmooth.smoothing.dirac import Dirac
 from seqsmooth.smoothing.ground_truth import GroundTruth
 from seqsmooth.smoothing.jobs import candidates_job, job_loss
-from seqsmooth.smoothing.law import Precise, agreed_vocab_size
+from seqsmooth.smoothing.law import Precise, agreed_vocab_size, tensors_of
 from seqsmooth.smoothing.records import Candidates, Loss, Truth
 from seqsmooth.smoothing.sequence_law import SequenceLaw, Setting
 from seqsmooth.smoothing.specials import Specials
@@ -154,8 +154,7 @@ class Objective(Precise):
         vocab_size = logits.shape[-1]
         self._check_vocabulary("logits", vocab_size)
         ready = self._ready(candidates, generator, vocab_size)
-        wide = logits.unsqueeze(1) if logits.dim() == 3 else logits
-        check_positions("logits", wide, ready.target, "V")
+        check_positions("logits", logits, ready.target, "V", single=logits.dim() == 3)
         ready.target.check(vocab_size, name="logits")
         job = candidates_job(ready, reduction, num_items, entropy=self.entropy, inplace=inplace)
         return job_loss(losses(logits.reshape(-1, vocab_size), job), ready, job)
@@ -179,7 +178,7 @@ class Objective(Precise):
         flat = hidden.reshape(-1, hidden.shape[-1])
         head = Head(flat, weight, bias, chunk, begin=reduction != "none")
         ready = self._ready(candidates, generator, weight.shape[0])
-        check_positions("hidden", hidden.unsqueeze(1) if hidden.dim() == 3 else hidden, ready.target, "D")
+        check_positions("hidden", hidden, ready.target, "D", single=hidden.dim() == 3)
         ready.target.check(weight.shape[0], name="weight")
         job = candidates_job(ready, reduction, num_items, entropy=self.entropy)
         return job_loss(head.losses(job), ready, job)
@@ -222,21 +221,24 @@ class Objective(Precise):
             references = references.long()
         truth = self._truth(targets.long(), references, vocab_size)
         measure = self.sequence.measure(truth, lazy=self.lazy, generator=generator)
-        target = self.token.spread(measure.target, vocab_size=vocab_size, generator=generator)
+        token = self.token
+        if measure.apart is None:
+            target = token.spread(measure.target, vocab_size=vocab_size, generator=generator)
+        else:
+            target = token.beside(measure.target, measure.apart, vocab_size=vocab_size)
         more, longer = measure.tokens.shape[1] - 1, measure.tokens.shape[2] - targets.shape[1]
-        positions = truth.positions
-        labels = positions.labels.unsqueeze(1)
+        labels = truth.labels
         return Candidates(
             sequences=measure.tokens,
             mask=measure.mask,
             weights=measure.weights,
-            target=target if self.token.keeps_empty else target.where(measure.mask),
+            target=target if token.keeps_empty else target.where(measure.mask),
             labels=F.pad(labels, (0, longer, 0, more), value=IGNORED) if more or longer else labels,
-            count=positions.count,
+            count=truth.count,
             ess=measure.ess,
             bos=self.specials.bos,
             maker=self.key,
-            read=None if more else positions.inputs,
+            read=None if more else truth.inputs,
         )
 
     def _truth(
@@ -247,7 +249,7 @@ class Objective(Precise):
     ) -> Truth:
         pad = self.specials.pad
         ignored = (self.ignore_index,) if pad is None else (self.ignore_index, pad)
-        truth = Truth(targets, None, references, self.specials, vocab_size, ignored=ignored)
+        truth = Truth(targets, None, references, self.specials, vocab_size, ignored=ignored, share=self.token.share)
         if vocab_size is not None and self.vocab_size is None:  # or else that was checked beforehand
             self.specials.check(vocab_size)
         if checks.visible(targets):
@@ -275,7 +277,7 @@ class Objective(Precise):
             return self._propose(candidates, None, generator, vocab_size)
 
     def _check_device(self, name: str, value: Tensor) -> None:
-        for buffer in self.buffers():
+        for buffer in tensors_of(self):
             checks.device(name, value, buffer.device, " of the objective (`objective.to(...)` moves it)")
 
     def _check_vocabulary(self, name: str, vocab_size: int) -> None:

@@ -19,7 +19,7 @@ class Truth:
     """The ground truth of a batch, as the sequence laws see it.
 
     The positions are told from the padding when somebody asks. A kernel that reads the targets itself asks for nothing,
-    and `keep` gives the others what it found.
+    and `keep` gives the others what it found. It may set the `share` of the mass apart that the token law spreads.
     """
 
     def __init__(
@@ -31,27 +31,45 @@ class Truth:
         vocab_size: int | None,
         *,
         ignored: tuple[int, ...] = (),
+        share: float = 0.0,
     ) -> None:
         self.references = references
         self.specials = specials
         self.vocab_size = vocab_size
+        self.share = share
         self.found: Positions | None = None
+        self.reading: Reading | None = None
         if mask is None:
             self.source = Source(tokens, ignored, specials.filler, specials.bos)
         else:
             self.found = masked(tokens, mask, specials.filler)
             self.source = Source(self.found.labels, (IGNORED,), specials.filler, specials.bos)
 
-    def keep(self, found: Positions) -> None:
+    def keep(self, reading: Reading) -> None:
         """Remember what a kernel has read."""
-        self.found = found
+        self.found, self.reading = None, reading
 
     @property
     def positions(self) -> Positions:
         """What the targets hold."""
         if self.found is None:
-            self.found = read(self.source)
+            self.found = read(self.source) if self.reading is None else self.reading.positions
         return self.found
+
+    @property
+    def labels(self) -> Tensor:  # (B, 1, T) int64
+        """The tokens after the true prefix; -100 where there is no position."""
+        return self.positions.labels.unsqueeze(1) if self.reading is None else self.reading.labels
+
+    @property
+    def count(self) -> Tensor:  # ()
+        """The number of positions."""
+        return self.positions.count if self.reading is None else self.reading.count
+
+    @property
+    def inputs(self) -> Tensor | None:  # (B, T)
+        """What a decoder reads, where a kernel has written it."""
+        return self.positions.inputs if self.reading is None else self.reading.inputs
 
     @property
     def tokens(self) -> Tensor:  # (B, T) int64
@@ -94,6 +112,7 @@ class Measure:
     weights: Tensor  # (B, K') weight of each prefix
     target: SoftTarget  # of shape (B, K', T): the tokens to predict, before any token law; empty outside the mask
     ess: Tensor  # () effective sample size; infinite where nothing is sampled
+    apart: Tensor | None = None  # (B, 1, T, K) the share that the token law spreads, where the target is without it
 
 
 @dataclass(frozen=True, eq=False)
@@ -193,10 +212,9 @@ class Loss:
 
 def measured(truth: Truth, reading: Reading, *rows: Rows) -> Measure:
     """The lazy measure that a kernel has read off the targets; `rows` are of shape (B, 1, T, J)."""
-    positions = reading.positions
-    truth.keep(positions)
-    target = SoftTarget(reading.ids.unsqueeze(1), reading.weights.unsqueeze(1), rows)
-    return Measure(positions.tokens.unsqueeze(1), positions.mask.unsqueeze(1), reading.whole, target, reading.ess)
+    truth.keep(reading)
+    target = SoftTarget.unchecked(reading.ids, reading.weights, rows)
+    return Measure(reading.tokens, reading.mask, reading.whole, target, reading.ess, reading.apart)
 
 
 def stack_atoms(

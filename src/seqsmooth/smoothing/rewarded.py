@@ -163,7 +163,7 @@ class Rewarded(SequenceLaw):
 
         log_prob, batchwise = draws.log_prob if self.weights == "literal" else None, self.weights == "batch"
         weights, ess = importance(scores, log_prob, truth.mask, self.tau, self.alpha, batchwise=batchwise)
-        return measured(truth, replace(reading, weights=weights, ess=ess))
+        return measured(truth, replace(reading, weights=weights.unsqueeze(1), ess=ess))
 
     @torch.no_grad()
     def _score(self, truth: Truth, draws: Draws) -> Tensor:  # (B, L)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import cache
 from typing import Literal
 
 import torch
@@ -61,10 +62,7 @@ class Specials:
 
     def ids(self, rule: Literal["frozen", "undrawn", "unsmoothed"]) -> tuple[int, ...]:
         """The distinct ids a rule names, ascending; an id of two names only if the rule names both."""
-        listed = getattr(self, rule)
-        named = {getattr(self, name) for name in listed}
-        spared = {getattr(self, name) for name in NAMES if name not in listed}
-        return tuple(sorted(token for token in named - spared if token is not None))
+        return _ids_of(self, rule)
 
     @property
     def filler(self) -> int:
@@ -89,6 +87,14 @@ class Specials:
             if getattr(self, rule) != getattr(type(self), rule)
         )
         return ",".join((*named, *rules)) or "none"
+
+
+@cache
+def _ids_of(specials: Specials, rule: Literal["frozen", "undrawn", "unsmoothed"]) -> tuple[int, ...]:
+    listed = getattr(specials, rule)
+    named = {getattr(specials, name) for name in listed}
+    spared = {getattr(specials, name) for name in NAMES if name not in listed}
+    return tuple(sorted(token for token in named - spared if token is not None))
 
 
 def is_any(

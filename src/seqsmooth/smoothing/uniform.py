@@ -47,13 +47,14 @@ class Uniform(TokenLaw):
         """An empty slot or row has an empty row of S."""
         return True
 
+    @property
+    def share(self) -> float:
+        """All that is spread."""
+        return self.alpha
+
     def spread(self, target: SoftTarget, *, vocab_size: int | None, generator: Generator | None) -> SoftTarget:
         """A row of S for each slot, and for each row of another table; all rows of S are the same."""
-        checks.must(vocab_size is not None, "vocab_size", VOCAB_SIZE_RULE, None)
-        assert vocab_size is not None
-        rest = vocab_size - len(self.excluded)
-        checks.must(rest >= 1, "vocab_size", "more than the special tokens that get no mass", vocab_size)
-        table = UniformTable(vocab_size, self.excluded)
+        table = self._table(vocab_size)
         index, weights = [target.ids], [target.weights]
         for row in target.rows:
             index.append(row.index.clamp_max(0))  # of rows that are all alike, the first
@@ -64,9 +65,27 @@ class Uniform(TokenLaw):
             ids, mass = target.ids, target.weights
         return thinned(target, 1 - self.alpha, Rows(table, ids, self.alpha * mass))
 
+    def beside(
+        self,
+        target: SoftTarget,
+        apart: Tensor,  # (B, K', T, K), as its slots
+        *,
+        vocab_size: int | None,
+    ) -> SoftTarget:
+        """A row of S for each slot."""
+        row = Rows.unchecked(self._table(vocab_size), target.ids, apart)
+        return SoftTarget.unchecked(target.ids, target.weights, (row,))
+
     def options(self) -> dict[str, object]:
         """The share spread."""
         return {"alpha": self.alpha}
+
+    def _table(self, vocab_size: int | None) -> UniformTable:
+        if vocab_size is None:
+            raise checks.wrong("vocab_size", VOCAB_SIZE_RULE, None)
+        if vocab_size <= len(self.excluded):
+            raise checks.wrong("vocab_size", "more than the special tokens that get no mass", vocab_size)
+        return UniformTable(vocab_size, self.excluded)
 
 
 def thinned(target: SoftTarget, share: float | Tensor, *more: Rows) -> SoftTarget:

@@ -13,7 +13,8 @@ from seqsmooth.ops.cross_entropy import Job, plain_losses
 from seqsmooth.ops.kernels import finishing
 from seqsmooth.ops.kernels.launching import launch
 from seqsmooth.ops.kernels.sizes import blocks
-from seqsmooth.ops.kernels.soft_cross_entropy import FOLDED, run
+from seqsmooth.ops.kernels.soft_cross_entropy import FOLDED, Prepared, prepare, room, run, run_again
+from seqsmooth.ops.kernels.sorted_target import Parts, sort_parts
 from seqsmooth.ops.tables import padded
 
 CHUNK_BYTES = 2**30
@@ -25,9 +26,10 @@ ALIGNED = 8
 def row_losses(
     logits: Tensor,  # (N, V)
     job: Job,
+    parts: Parts,
 ) -> tuple[Tensor, Tensor]:
     """Smoothed loss and NLL: two numbers if the job is reduced, or else two of shape (N,)."""
-    smoothed, nll = _RowLosses.apply(logits, job)
+    smoothed, nll = _RowLosses.apply(logits, job, parts)
     return smoothed, nll
 
 
@@ -101,8 +103,8 @@ class Logits:
 
 class _RowLosses(torch.autograd.Function):
     @staticmethod
-    def forward(ctx: Any, logits: Tensor, job: Job) -> tuple[Tensor, Tensor]:
-        ctx.job = job
+    def forward(ctx: Any, logits: Tensor, job: Job, parts: Parts) -> tuple[Tensor, Tensor]:
+        ctx.prepared = prepare(job, parts, logits)
         logits = logits if logits.stride(-1) == 1 else logits.contiguous()
         wanted = ctx.needs_input_grad[0]
         ctx.overwritten = wanted and job.inplace and job.reduced
@@ -112,8 +114,8 @@ class _RowLosses(torch.autograd.Function):
         else:
             ctx.gradient = torch.empty_like(logits, memory_format=torch.contiguous_format) if wanted else None
         ctx.save_for_backward(logits if wanted and not ctx.overwritten else None)
-        by_row = _room(logits)
-        run(logits, ctx.gradient, None, job, by_row)
+        by_row = room(logits)
+        run(ctx.prepared, logits, ctx.gradient, None, by_row)
         results = _summed(by_row, job) if job.reduced else by_row
         ctx.mark_non_differentiable(results[1])
         ctx.set_materialize_grads(False)  # or else zeros would be made for that one
@@ -122,23 +124,23 @@ class _RowLosses(torch.autograd.Function):
     @staticmethod
     def backward(ctx: Any, upstream: Tensor | None, _: None) -> tuple[Tensor | None, ...]:
         if upstream is None:  # as below a function that cuts the graph
-            return None, None
-        job: Job = ctx.job
+            return None, None, None
+        job: Job = ctx.prepared.job
         gradient, ctx.gradient = ctx.gradient, None  # given away: a second pass through the graph makes its own
         if ctx.overwritten:
             once = gradient is not None and not torch.is_grad_enabled()
             checks.must(once, "inplace", "False for a second backward pass, since the logits are gone", True)
             _rescale((gradient,), upstream, job)
-            return gradient, None
+            return gradient, None, None
         (logits,) = ctx.saved_tensors
         if torch.is_grad_enabled():
             (again,) = torch.autograd.grad(plain_losses(logits, job)[0], logits, upstream, create_graph=True)
-            return again, None
+            return again, None, None
         if gradient is None:
             gradient = torch.empty_like(logits, memory_format=torch.contiguous_format)
-            run(logits, gradient, None, job, _room(logits))
-        run(logits, gradient, None, job, _room(logits), upstream)
-        return gradient, None
+            run(ctx.prepared, logits, gradient, None, room(logits))
+        run_again(ctx.prepared, logits, gradient, upstream)
+        return gradient, None, None
 
 
 class _HeadLosses(torch.autograd.Function):
@@ -196,7 +198,7 @@ def _chunked(
     for_hidden = torch.empty_like(hidden) if wanted[0] else None
     for_weight: Tensor | None = None
     for_bias: Tensor | None = None
-    losses = _room(hidden)
+    losses = room(hidden)
     for number in range(made.chunks):
         part = None if made.chunks == 1 else slice(number * most, min((number + 1) * most, count))
         states = hidden if part is None else hidden[part]
@@ -206,9 +208,11 @@ def _chunked(
         job.wait()  # only now, so that targets may still be in the making while the first logits are
         into = logits if any(wanted) else None
         if part is None:
-            marks = run(logits, into, bias, job, losses)
+            marks = run(_prepared(job, logits), logits, into, bias, losses)
         else:
-            marks = run(logits, into, bias, job[part], (losses[0][part], losses[1][part]))
+            job = job.flat()  # once: after that it is
+            results = losses[0][part], losses[1][part]
+            marks = run(_prepared(job[part], logits), logits, into, bias, results)
         if for_hidden is not None:
             torch.mm(whole, made.matrix, out=for_hidden if part is None else for_hidden[part])
         if wanted[1]:
@@ -231,10 +235,10 @@ def _chunked(
     return _summed(losses, job), gradients
 
 
-def _room(like: Tensor) -> tuple[Tensor, Tensor]:
-    """Where the losses of rows go."""
-    smoothed = torch.empty(like.shape[0], dtype=torch.float32, device=like.device)
-    return smoothed, torch.empty_like(smoothed)
+def _prepared(job: Job, logits: Tensor) -> Prepared:
+    parts = sort_parts(job.target)
+    assert parts is not None
+    return prepare(job, parts, logits)
 
 
 def _emptied(states: Tensor, state: Tensor) -> Tensor:

@@ -43,11 +43,12 @@ def _looks(given: tuple[Any, ...]) -> list[object]:
     """What a compiled kernel depends on of its arguments. One loop, for there are sixty of them in places."""
     seen: list[object] = []
     for value in given:
-        kind = type(value)
-        if kind is int:
+        if value is None:  # as about half of them are
+            seen.append(None)
+        elif type(value) is int:
             seen.append(1 if value == 1 else (value % 16 == 0, -(2**31) <= value < 2**31))
         elif isinstance(value, Tensor):
             seen += value.dtype, value.data_ptr() % 16 == 0
         else:
-            seen.append(kind)
+            seen.append(type(value))
     return seen

@@ -40,20 +40,22 @@ class Parts:
     @property
     def bits(self) -> bool:
         """Whether the only dense table is of sets, and a position weighs one: then its bits are read as they are."""
-        alone = len(self.dense) == 1 and self.law is None and self.dense[0].index.shape[1] == 1
+        alone = len(self.dense) == 1 and self.law is None and self.dense[0].index.shape[-1] == 1
         return alone and isinstance(self.dense[0].table, SetTable)
 
 
 _NOTHING = Parts()
 
 
-def fits(target: SoftTarget) -> bool:
-    """Whether the kernels can serve a target."""
+def fitting(target: SoftTarget) -> Parts | None:
+    """The parts of a target; None where the kernels cannot serve it."""
     if torch.is_grad_enabled() and _learned(target):
-        return False
+        return None
     parts = sort_parts(target)
-    if parts is None:
-        return False
+    return parts if parts is not None and _fits(target, parts) else None
+
+
+def _fits(target: SoftTarget, parts: Parts) -> bool:
     slots = target.ids.shape[-1]
     if parts.law is not None:
         table = parts.law.table
@@ -121,9 +123,10 @@ def _only(found: list[Rows]) -> Rows | None:
 
 def _learned(target: SoftTarget) -> bool:
     """Whether a gradient of the target itself is wanted."""
-    tables = (row.table for row in target.rows)
-    return (
-        target.weights.requires_grad
-        or any(row.weights.requires_grad for row in target.rows)
-        or any(isinstance(table, DenseTable) and table.values.requires_grad for table in tables)
-    )
+    if target.weights.requires_grad:
+        return True
+    for row in target.rows:
+        table = row.table
+        if row.weights.requires_grad or (isinstance(table, DenseTable) and table.values.requires_grad):
+            return True
+    return False

@@ -49,7 +49,8 @@ def _read(
 ):  # fmt: skip
     """Some positions: the truth, and (`SMOOTHED`) the closed form of `Hamming`.
 
-    The row of a pool has a mass of 1, or (`SETS`) as much as the pool has tokens.
+    The row of a pool has a mass of 1, or (`SETS`) as much as the pool has tokens. Of the truth alone, the share alpha
+    is set apart.
     """
     real = place < batch * steps
     item = place // steps
@@ -84,7 +85,9 @@ def _read(
         tl.store(index + place, tl.where(position, group, -1), mask=real)
         tl.store(weights + place, (1 - spread).to(tl.float32), mask=real)
     else:
-        tl.store(weights + place, 1.0, mask=real)
+        tl.store(weights + place, 1 - alpha, mask=real)
+        if background is not None:
+            tl.store(background + place, alpha, mask=real)
 
 
 @triton.jit(do_not_specialize=VARYING)
@@ -173,9 +176,12 @@ def sample_kernel(
     FROZEN_0: tl.constexpr, FROZEN_1: tl.constexpr, FROZEN_2: tl.constexpr, FROZEN_3: tl.constexpr,
     UNDRAWN_0: tl.constexpr, UNDRAWN_1: tl.constexpr, UNDRAWN_2: tl.constexpr, UNDRAWN_3: tl.constexpr,
     RATE: tl.constexpr, SIZED: tl.constexpr, LISTED: tl.constexpr, PLACED: tl.constexpr, GROUPED: tl.constexpr,
-    SEARCH: tl.constexpr, PROBABLE: tl.constexpr, GIVEN: tl.constexpr, WIDE: tl.constexpr, TALL: tl.constexpr,
+    SEARCH: tl.constexpr, DRAWN: tl.constexpr, GIVEN: tl.constexpr, WIDE: tl.constexpr, TALL: tl.constexpr,
 ):  # fmt: skip
-    """Some samples of one item, from points that are given or made here. One item too many counts."""
+    """Some samples of one item, from points that are given or made here. One item too many counts.
+
+    They are written as slots of a target, and (`DRAWN`) as sequences with the logarithm of their probability.
+    """
     item = tl.program_id(0).to(tl.int64)
     part = tl.program_id(1)
     existing = item < batch
@@ -217,9 +223,9 @@ def sample_kernel(
     new = new + ((inside[None, :] > 0) & (new >= own[None, :])).to(tl.int64)
     new = token_at(new, pool, row, changed, UNDRAWN_0, UNDRAWN_1, UNDRAWN_2, UNDRAWN_3, LISTED)
     new = tl.where(changed, new, token[None, :])
-    tl.store(samples + where, new, mask=drawn_here)
-    tl.store(sample_mask + where, tl.broadcast_to(position[None, :], (TALL, WIDE)).to(tl.uint8), mask=drawn_here)
-    if PROBABLE:
+    if DRAWN:
+        tl.store(samples + where, new, mask=drawn_here)
+        tl.store(sample_mask + where, tl.broadcast_to(position[None, :], (TALL, WIDE)).to(tl.uint8), mask=drawn_here)
         if RATE:
             stay = tl.where(possible, double(law_2), 0.0)
             move = -tl.log(m * double(law_1))

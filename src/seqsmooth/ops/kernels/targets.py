@@ -14,7 +14,7 @@ from seqsmooth.ops.kernels.sites import FusedSites, nowhere, numbered
 from seqsmooth.ops.kernels.sizes import blocks, power_of_2
 from seqsmooth.ops.kernels.target_kernels import batch_kernel, sample_kernel, target_kernel
 from seqsmooth.ops.philox import Philox
-from seqsmooth.ops.positions import Positions, Reading, Source
+from seqsmooth.ops.positions import Reading, Source
 from seqsmooth.ops.sampling import Generator, check_device, uniforms
 from seqsmooth.ops.tables import SetTable
 
@@ -31,37 +31,37 @@ class Sampled:
     reading: Reading
     tokens: Tensor  # (B, L, T) int64
     mask: Tensor  # (B, L, T) bool
-    log_prob: Tensor | None  # (B, L) float64, where asked for
+    log_prob: Tensor  # (B, L) float64
 
 
-def truth(source: Source) -> Reading:
-    """All mass on the ground truth."""
-    out, grid = _allocate(source, 1, math.inf), _blocks(source)
-    (given, constants), (places, more) = out.arguments(source), nowhere()
+def truth(source: Source, share: float = 0.0) -> Reading:
+    """All mass on the ground truth, but for a share that is set apart if there is one."""
+    out = _allocate(source, 1, apart=share > 0)
+    (given, constants), (places, more) = _arguments(out, source, math.inf), nowhere()
     launch(
         target_kernel,
-        grid,
-        (*given, *places, None, None, 0.0),
+        _blocks(source),
+        (*given, *places, out.apart, None, share),
         constants | more | {"SMOOTHED": False, "SETS": False, "BLOCK": 128},
     )
-    return out.reading()
+    return out
 
 
 def expectation(source: Source, sites: FusedSites, alpha: float, *, sets: bool) -> tuple[Reading, Tensor, Tensor]:
-    """The closed form: the mass on the truth, the number of each position's pool (B, T), and the weight of that.
+    """The closed form: the mass on the truth, the number of each position's pool (B, 1, T, 1), and the weight of that.
 
     The rows of pools have a mass of 1, or (`sets`) as much as they have tokens.
     """
-    out, grid = _allocate(source, 1, math.inf), _blocks(source)
-    index, background = torch.empty_like(out.labels), torch.empty_like(out.labels, dtype=torch.float32)
-    (given, constants), (places, more) = out.arguments(source), sites.arguments()
+    out = _allocate(source, 1)
+    index, background = torch.empty_like(out.ids), torch.empty_like(out.weights)
+    (given, constants), (places, more) = _arguments(out, source, math.inf), sites.arguments()
     launch(
         target_kernel,
-        grid,
+        _blocks(source),
         (*given, *places, background, index, alpha),
         constants | more | {"SMOOTHED": True, "SETS": sets, "BLOCK": 128},
     )
-    return out.reading(), index, background
+    return out, index, background
 
 
 def batch_expectation(
@@ -69,23 +69,34 @@ def batch_expectation(
 ) -> tuple[Reading, Tensor, Tensor, SetTable]:
     """The same over the batch's own tokens but the excluded ones, of which it makes a table of one row."""
     batch, steps = source.targets.shape
-    out, device = _allocate(source, 1, math.inf), source.targets.device
-    index, background = torch.empty_like(out.labels), torch.empty_like(out.labels, dtype=torch.float32)
+    out, device = _allocate(source, 1), source.targets.device
+    index, background = torch.empty_like(out.ids), torch.empty_like(out.weights)
     bits = torch.empty(blocks(sites.vocab_size, 8), dtype=torch.uint8, device=device)
     masses = torch.empty(1, dtype=torch.float32, device=device)
     programs = max(1, min(MOST_READERS, blocks(batch * steps, 128)))
     flags = Flags.over(sites.vocab_size, batch * steps, programs, device)
     part = power_of_2(blocks(bits.shape[0], programs), 256)
-    (given, constants), (first, second, _), more = out.arguments(source), sites.law(), sites.constants()
+    (given, constants), (first, second, _) = _arguments(out, source, math.inf), sites.law()
     row = (flags.eights, bits, bits.shape[0], masses)
     launch(
         batch_kernel,
         (programs + 1,),
         (*given, *flags.memory, *row, sites.vocab_size, first, second, background, index, alpha),
-        constants | more | barred(excluded) | flags.constants | {"PART": part, "BLOCK": 128},
+        constants | sites.constants() | barred(excluded) | flags.constants | {"PART": part, "BLOCK": 128},
         num_warps=8,
     )
-    return out.reading(), index, background, SetTable(bits.unsqueeze(0), masses, sites.vocab_size)
+    return out, index, background, SetTable(bits.unsqueeze(0), masses, sites.vocab_size)
+
+
+def draws(source: Source, sites: FusedSites, number: int, generator: Generator | None, alpha: float) -> Sampled:
+    """Samples of equal weight beside the truth, and themselves, with the logarithms of their probability."""
+    batch, steps = source.targets.shape
+    device = source.targets.device
+    tokens = torch.empty(batch, number, steps, dtype=torch.int64, device=device)
+    mask = torch.empty_like(tokens, dtype=torch.bool)
+    log_prob = torch.empty(batch, number, dtype=torch.float64, device=device)
+    drawn = (tokens, mask.view(torch.uint8), log_prob)
+    return Sampled(samples(source, sites, number, generator, alpha, drawn), tokens, mask, log_prob)
 
 
 def samples(
@@ -94,93 +105,66 @@ def samples(
     number: int,
     generator: Generator | None,
     alpha: float,
-    *,
-    probable: bool,
-) -> Sampled:
-    """Samples of equal weight beside the truth; with the logarithms of their probability if that is wanted.
+    drawn: tuple[Tensor, Tensor, Tensor] | None = None,
+) -> Reading:
+    """Samples of equal weight beside the truth; `drawn` is where `draws` wants what else is known of them.
 
     A generator that counts on the device is drawn from in the same launch.
     """
     batch, steps = source.targets.shape
-    shape, device = (batch, number, steps), source.targets.device
     points = state = None
     if isinstance(generator, Philox):
         check_device(generator, source.targets)
         state = generator.state
     else:
-        points = uniforms(shape, source.targets, generator)
-    out = _allocate(source, number + 1, float(number))
-    tokens = torch.empty(shape, dtype=torch.int64, device=device)
-    mask = torch.empty(shape, dtype=torch.bool, device=device)
-    log_prob = torch.empty(batch, number, dtype=torch.float64, device=device) if probable else None
+        points = uniforms((batch, number, steps), source.targets, generator)
+    out = _allocate(source, number + 1)
     wide = power_of_2(steps)
     slim = batch * steps <= FEW and wide <= 64
     tall = min(power_of_2(number), max(1, (64 if slim else 512) // wide))
-    (given, constants), (places, more) = out.arguments(source), sites.arguments()
+    (given, constants), (places, more) = _arguments(out, source, float(number)), sites.arguments()
     constants |= _tile(batch, steps, 256) if slim else {}
     weights = (1 - alpha, alpha / number)
     launch(
         sample_kernel,
         (batch + 1, blocks(number, tall)),
-        (*given, *places, points, state, tokens, mask.view(torch.uint8), log_prob, number, *weights),
-        constants | more | {"PROBABLE": probable, "GIVEN": points is not None, "WIDE": wide, "TALL": tall},
+        (*given, *places, points, state, *(drawn or (None, None, None)), number, *weights),
+        constants | more | {"DRAWN": drawn is not None, "GIVEN": points is not None, "WIDE": wide, "TALL": tall},
         num_warps=1 if slim else 4 if wide * tall <= 1024 else 8,
     )
-    return Sampled(out.reading(), tokens, mask, log_prob)
+    return out
 
 
-@dataclass(frozen=True, eq=False)
-class _Outputs:
+def _allocate(source: Source, slots: int, *, apart: bool = False) -> Reading:
     """Memory for what the kernels write."""
-
-    tokens: Tensor  # (B, T)
-    inputs: Tensor | None  # (B, T)
-    mask: Tensor  # (B, T)
-    labels: Tensor  # (B, T)
-    count: Tensor  # ()
-    ids: Tensor  # (B, T, K), or nothing of its own where K = 1: the labels
-    weights: Tensor  # (B, T, K)
-    whole: Tensor  # (B, 1)
-    ess: Tensor  # ()
-    value: float
-
-    def arguments(self, source: Source) -> tuple[tuple[object, ...], dict[str, object]]:
-        """What both kernels take, and the constants among it."""
-        targets, ignored = source.targets, source.ignored
-        assert len(ignored) <= 2
-        written = (self.tokens, self.inputs, self.mask.view(torch.uint8), self.labels, self.count, self.ids)
-        given = (targets, *targets.stride(), *targets.shape, *written, self.weights, self.whole, self.ess, self.value)
-        constants: dict[str, object] = {"FILLER": source.filler, "BOS": source.bos}
-        return given, constants | numbered("IGNORED", ignored, 2) | _tile(*targets.shape)
-
-    def reading(self) -> Reading:
-        """The same with its names."""
-        return Reading(
-            Positions(self.tokens, self.mask, self.labels, self.count, self.inputs),
-            self.ids,
-            self.weights,
-            self.whole,
-            self.ess,
-        )
-
-
-def _allocate(source: Source, slots: int, ess: float) -> _Outputs:
     batch, steps = source.targets.shape
     device = source.targets.device
-    labels = torch.empty(batch, steps, dtype=torch.int64, device=device)
-    ids = labels.unsqueeze(-1) if slots == 1 else torch.empty(batch, steps, slots, dtype=torch.int64, device=device)
-    return _Outputs(
+    labels = torch.empty(batch, 1, steps, dtype=torch.int64, device=device)
+    # Nothing of its own where K = 1: the labels.
+    ids = labels.unsqueeze(-1) if slots == 1 else torch.empty(batch, 1, steps, slots, dtype=torch.int64, device=device)
+    weights = torch.empty_like(ids, dtype=torch.float32)
+    return Reading(
         tokens=torch.empty_like(labels),
-        inputs=None if source.bos is None else torch.empty_like(labels),
         mask=torch.empty_like(labels, dtype=torch.bool),
         labels=labels,
         count=torch.empty((), dtype=torch.int64, device=device),
+        inputs=None if source.bos is None else torch.empty(batch, steps, dtype=torch.int64, device=device),
         ids=ids,
-        weights=torch.empty(ids.shape, dtype=torch.float32, device=device),
+        weights=weights,
         whole=torch.empty(batch, 1, dtype=torch.float32, device=device),
         ess=torch.empty((), dtype=torch.float32, device=device),
-        value=ess,
+        apart=torch.empty_like(weights) if apart else None,
     )
+
+
+def _arguments(out: Reading, source: Source, ess: float) -> tuple[tuple[object, ...], dict[str, object]]:
+    """What all kernels take, and the constants among it."""
+    targets, ignored = source.targets, source.ignored
+    assert len(ignored) <= 2
+    written = (out.tokens, out.inputs, out.mask.view(torch.uint8), out.labels, out.count, out.ids)
+    given = (targets, *targets.stride(), *targets.shape, *written, out.weights, out.whole, out.ess, ess)
+    constants: dict[str, object] = {"FILLER": source.filler, "BOS": source.bos}
+    return given, constants | numbered("IGNORED", ignored, 2) | _tile(*targets.shape)
 
 
 def _blocks(source: Source) -> tuple[int]:
