@@ -2,6 +2,7 @@ from __future__ import annotations
 
 import importlib.util
 import os
+import signal
 from pathlib import Path
 
 import pytest
@@ -12,6 +13,10 @@ torch.set_num_threads(1)
 # Read when a kernel is defined: where there is no GPU, tests of the kernels run them in Triton's interpreter.
 if not torch.cuda.is_available():
     os.environ["TRITON_INTERPRET"] = "1"
+# As in a terminal: `nohup`, or a script that starts the tests in the background, has these ignored in all processes.
+for ignored, default in ((signal.SIGINT, signal.default_int_handler), (signal.SIGHUP, signal.SIG_DFL)):
+    if signal.getsignal(ignored) == signal.SIG_IGN:
+        signal.signal(ignored, default)
 # The same examples in every run: a change is judged, not its luck.
 settings.register_profile("repeatable", derandomize=True, deadline=None)
 settings.load_profile("repeatable")
