@@ -147,6 +147,9 @@ def main() -> int:
         *(["tests/rewards", "--ignore=tests/rewards/test_coco.py"] if "rewards" in options.rooms else []),
         *(["tests/decoding"] if "decoding" in options.rooms else []),
     ]
+    if not chosen:
+        print(f"no file of {', '.join(options.rooms)} has {options.only!r} in its path")
+        return 2
     if not survives(chosen[0][0], -1, tests, 10 * options.seconds):
         print("the tests must pass before anything is broken")
         return 2
