@@ -13,8 +13,10 @@ import seqsmooth as ss
 from oracles.kernel_targets import SHAPES, SPECIALS, WORDS, V, assert_same, both, listed, pool_of, seeded, sentences
 from seqsmooth.ops.dispatch import VARIABLE
 from seqsmooth.ops.kernels.sorted_target import fitting
+from seqsmooth.ops.sampling import Generator
+from seqsmooth.ops.soft_target import SoftTarget
 from seqsmooth.ops.tables import SetTable
-from seqsmooth.smoothing.records import Draws, Truth
+from seqsmooth.smoothing.records import Draws, Measure, Truth
 
 
 @pytest.mark.parametrize("specials", SPECIALS)
@@ -135,6 +137,48 @@ def test_lists_too_long_for_the_loss_are_sets(
     loss = objective(logits, ours).total
     monkeypatch.setenv(VARIABLE, "torch")
     torch.testing.assert_close(loss.double(), objective(logits.double(), plain).total, rtol=1e-5, atol=0)
+
+
+@pytest.mark.parametrize("length", [400, 512, 800])
+def test_ids_beyond_the_vocabulary_that_nobody_sees(
+    length: int, kernels: torch.device, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """As on a GPU, where ids are not looked at: they are in no pool, however long the list."""
+    monkeypatch.setattr("seqsmooth.ops.checks.visible", lambda _: False)
+    targets = sentences(3, 5, WORDS, kernels)
+    generator = torch.Generator().manual_seed(5)
+    references = torch.randint(4, 2 * V, (3, 1, length), generator=generator).to(kernels)
+    for samples in (None, 8):
+        objective = ss.Objective(ss.Hamming(rate=0.5, pool="refs", samples=samples), specials=WORDS, vocab_size=V)
+        target = objective.to(kernels).propose(targets, references=references).target
+        assert bool((target.ids < V).all())
+        mass = target.dense(V).sum(-1)[targets.unsqueeze(1) != 0]
+        torch.testing.assert_close(mass, torch.ones_like(mass))
+
+
+class Kept(ss.Uniform):
+    """Spreads nothing."""
+
+    def spread(self, target: SoftTarget, *, vocab_size: int | None, generator: object) -> SoftTarget:
+        return target
+
+
+class Renamed(ss.GroundTruth):
+    """Takes the measure of the ground truth for its own."""
+
+    def measure(self, truth: Truth, *, lazy: bool, generator: Generator | None) -> Measure:
+        found = ss.GroundTruth().measure(truth, lazy=lazy, generator=generator)
+        return Measure(found.tokens, found.mask, found.weights, found.target, found.ess)
+
+
+@pytest.mark.parametrize("laws", [(None, Kept(0.3)), (Renamed(), ss.Uniform(0.3))])
+def test_laws_of_users_spread_as_they_say(
+    laws: tuple[ss.GroundTruth | None, ss.Uniform], kernels: torch.device, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """What a kernel of ours sets apart is for our own laws."""
+    targets = sentences(3, 5, WORDS, kernels)
+    objective = ss.Objective(*laws, specials=WORDS, vocab_size=V).to(kernels)
+    assert_same(*both(monkeypatch, lambda: objective.propose(targets)))
 
 
 def test_a_batch_without_a_token_to_draw(kernels: torch.device, monkeypatch: pytest.MonkeyPatch) -> None:

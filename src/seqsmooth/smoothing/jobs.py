@@ -23,6 +23,8 @@ def candidates_job(
     """What is asked of the logits of all prefixes; it is made on the stream that the candidates are made on."""
     checks.flag("inplace", inplace)
     if candidates.stream is not None:
+        if entropy != 0:  # whose weights may take over memory that the current stream still reads
+            candidates.stream.wait_stream(torch.cuda.current_stream(candidates.stream.device))
         with torch.cuda.stream(candidates.stream):
             alone = replace(candidates, stream=None)
             job = candidates_job(alone, reduction, num_items, entropy=entropy, inplace=inplace)

@@ -126,7 +126,7 @@ class Objective(Precise):
         stream.wait_stream(torch.cuda.current_stream(stream.device))
         with torch.cuda.stream(stream):
             candidates = self._propose(targets, references, generator, self.vocab_size)
-        return replace(candidates, stream=stream)
+        return replace(candidates, stream=stream, given=(targets, references))
 
     def forward(
         self,
@@ -249,7 +249,9 @@ class Objective(Precise):
     ) -> Truth:
         pad = self.specials.pad
         ignored = (self.ignore_index,) if pad is None else (self.ignore_index, pad)
-        truth = Truth(targets, None, references, self.specials, vocab_size, ignored=ignored, share=self.token.share)
+        # A law of sequences that is not ours may take the measure of the ground truth for a part of its own.
+        share = self.token.set_apart if type(self.sequence) is GroundTruth else 0.0
+        truth = Truth(targets, None, references, self.specials, vocab_size, ignored=ignored, share=share)
         if vocab_size is not None and self.vocab_size is None:  # or else that was checked beforehand
             self.specials.check(vocab_size)
         if checks.visible(targets):

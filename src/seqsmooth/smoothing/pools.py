@@ -210,6 +210,7 @@ def _distinct(
     valid = (listed >= 0) & ~is_any(listed, excluded)
     if vocab_size is not None:
         checks.ids_below("pool", listed, vocab_size, where=valid)
+        valid = valid & (listed < vocab_size)  # which a GPU is not asked
     ids = torch.where(valid, listed, NO_TOKEN).sort(-1).values
     again = F.pad(ids[:, 1:] == ids[:, :-1], (1, 0))
     ids = torch.where(again, NO_TOKEN, ids).sort(-1).values

@@ -147,6 +147,8 @@ class Candidates:
     read: Tensor | None = None  # (B, T) the `inputs` of the ground truth, where a kernel has written them
     stream: torch.cuda.Stream | None = None
     """Where all this is still being made; None if that was the current one."""
+    given: tuple[Tensor | None, ...] = ()
+    """What that stream may still read."""
 
     def wait(self) -> None:
         """Let the current stream wait for the one that `propose` was given."""

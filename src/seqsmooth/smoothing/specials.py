@@ -62,6 +62,8 @@ class Specials:
 
     def ids(self, rule: Literal["frozen", "undrawn", "unsmoothed"]) -> tuple[int, ...]:
         """The distinct ids a rule names, ascending; an id of two names only if the rule names both."""
+        if torch.compiler.is_compiling():  # which warns of a cache
+            return _ids_of.__wrapped__(self, rule)
         return _ids_of(self, rule)
 
     @property

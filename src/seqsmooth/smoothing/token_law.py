@@ -30,8 +30,8 @@ class TokenLaw(Law):
         return False
 
     @property
-    def share(self) -> float:
-        """The share of the mass of a target's slots that `beside` takes apart; 0 where there is `spread` only."""
+    def set_apart(self) -> float:
+        """The share of the mass of the ground truth that `beside` takes; 0 where there is `spread` only."""
         return 0.0
 
     @abstractmethod
@@ -45,7 +45,7 @@ class TokenLaw(Law):
         *,
         vocab_size: int | None,
     ) -> SoftTarget:
-        """The target q M of slots whose `share` has been taken off their weights, and is `apart`."""
+        """The target q M of slots whose share `set_apart` has been taken off their weights, and is `apart`."""
         raise NotImplementedError
 
     def mix(self, table: Table) -> DenseTable | None:

@@ -48,9 +48,9 @@ class Uniform(TokenLaw):
         return True
 
     @property
-    def share(self) -> float:
-        """All that is spread."""
-        return self.alpha
+    def set_apart(self) -> float:
+        """All that is spread, unless a law that is made of this one spreads in its own way."""
+        return self.alpha if type(self).spread is Uniform.spread else 0.0
 
     def spread(self, target: SoftTarget, *, vocab_size: int | None, generator: Generator | None) -> SoftTarget:
         """A row of S for each slot, and for each row of another table; all rows of S are the same."""
