@@ -13,7 +13,7 @@ from seqsmooth.ops import checks, dispatch
 from seqsmooth.ops.cross_entropy import Reduction, check_positions, losses
 from seqsmooth.ops.head import Head, check_head
 from seqsmooth.ops.sampling import Generator, check_generator
-from seqsmooth.ops.soft_target import IGNORED
+from seqsmooth.ops.soft_target import IGNORED, Rows, SoftTarget
 from seqsmooth.smoothing.dirac import Dirac
 from seqsmooth.smoothing.ground_truth import GroundTruth
 from seqsmooth.smoothing.jobs import candidates_job, job_loss
@@ -219,13 +219,17 @@ class Objective(Precise):
             checks.shape("references", references, targets.shape[0], None, None, letters="(B, R, S)")
             checks.device("references", references, targets.device)
             references = references.long()
-        truth = self._truth(targets.long(), references, vocab_size)
-        measure = self.sequence.measure(truth, lazy=self.lazy, generator=generator)
         token = self.token
-        if measure.apart is None:
-            target = token.spread(measure.target, vocab_size=vocab_size, generator=generator)
+        # A law of sequences that is not ours may take the measure of the ground truth for a part of its own.
+        beside = token.even(vocab_size) if type(self.sequence) is GroundTruth else None
+        truth = self._truth(targets.long(), references, vocab_size, 0.0 if beside is None else token.alpha)
+        measure = self.sequence.measure(truth, lazy=self.lazy, generator=generator)
+        target = measure.target
+        if beside is None or measure.apart is None:
+            target = token.spread(target, vocab_size=vocab_size, generator=generator)
         else:
-            target = token.beside(measure.target, measure.apart, vocab_size=vocab_size)
+            row = Rows.unchecked(beside, target.ids, measure.apart)
+            target = SoftTarget.unchecked(target.ids, target.weights, (row,))
         more, longer = measure.tokens.shape[1] - 1, measure.tokens.shape[2] - targets.shape[1]
         labels = truth.labels
         return Candidates(
@@ -246,11 +250,10 @@ class Objective(Precise):
         targets: Tensor,  # (B, T)
         references: Tensor | None,  # (B, R, S)
         vocab_size: int | None,
+        share: float,
     ) -> Truth:
         pad = self.specials.pad
         ignored = (self.ignore_index,) if pad is None else (self.ignore_index, pad)
-        # A law of sequences that is not ours may take the measure of the ground truth for a part of its own.
-        share = self.token.set_apart if type(self.sequence) is GroundTruth else 0.0
         truth = Truth(targets, None, references, self.specials, vocab_size, ignored=ignored, share=share)
         if vocab_size is not None and self.vocab_size is None:  # or else that was checked beforehand
             self.specials.check(vocab_size)

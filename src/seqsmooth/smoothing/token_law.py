@@ -5,8 +5,6 @@ from __future__ import annotations
 from abc import abstractmethod
 from typing import ClassVar
 
-from torch import Tensor
-
 from seqsmooth.ops.sampling import Generator
 from seqsmooth.ops.soft_target import SoftTarget
 from seqsmooth.ops.tables import DenseTable, Table
@@ -29,24 +27,13 @@ class TokenLaw(Law):
         """Whether a position of a target that is empty is empty after `spread`."""
         return False
 
-    @property
-    def set_apart(self) -> float:
-        """The share of the mass of the ground truth that `beside` takes; 0 where there is `spread` only."""
-        return 0.0
-
     @abstractmethod
     def spread(self, target: SoftTarget, *, vocab_size: int | None, generator: Generator | None) -> SoftTarget:
         """The target q M. Rows of tables that are `mixed` have been multiplied by M before and stay."""
 
-    def beside(
-        self,
-        target: SoftTarget,
-        apart: Tensor,  # (B, K', T, K), as its slots
-        *,
-        vocab_size: int | None,
-    ) -> SoftTarget:
-        """The target q M of slots whose share `set_apart` has been taken off their weights, and is `apart`."""
-        raise NotImplementedError
+    def even(self, vocab_size: int | None) -> Table | None:
+        """The table that a share alpha of every slot goes to, where that is all `spread` does to slots; or None."""
+        return None
 
     def mix(self, table: Table) -> DenseTable | None:
         """A table's rows times M, where that is worth keeping between steps."""

@@ -47,10 +47,9 @@ class Uniform(TokenLaw):
         """An empty slot or row has an empty row of S."""
         return True
 
-    @property
-    def set_apart(self) -> float:
-        """All that is spread, unless a law that is made of this one spreads in its own way."""
-        return self.alpha if type(self).spread is Uniform.spread else 0.0
+    def even(self, vocab_size: int | None) -> UniformTable | None:
+        """The table of S, unless a law that is made of this one spreads in its own way."""
+        return self._table(vocab_size) if type(self).spread is Uniform.spread else None
 
     def spread(self, target: SoftTarget, *, vocab_size: int | None, generator: Generator | None) -> SoftTarget:
         """A row of S for each slot, and for each row of another table; all rows of S are the same."""
@@ -64,17 +63,6 @@ class Uniform(TokenLaw):
         else:
             ids, mass = target.ids, target.weights
         return thinned(target, 1 - self.alpha, Rows(table, ids, self.alpha * mass))
-
-    def beside(
-        self,
-        target: SoftTarget,
-        apart: Tensor,  # (B, K', T, K), as its slots
-        *,
-        vocab_size: int | None,
-    ) -> SoftTarget:
-        """A row of S for each slot."""
-        row = Rows.unchecked(self._table(vocab_size), target.ids, apart)
-        return SoftTarget.unchecked(target.ids, target.weights, (row,))
 
     def options(self) -> dict[str, object]:
         """The share spread."""
