@@ -6,9 +6,9 @@ A Llama of the 1B class in bf16 with random weights, sequences of 4,096 random t
 some steps with a new model; the time of a step is the median between the ends of two, without the first ones, and the
 memory is the greatest that torch had at once in training. One round warms up and is not told; the stock Trainer comes
 first and once more, which tells how far times drift. Liger comes after all others, for it replaces parts of Llama
-(norms, rotations, products) for the whole process: the last row is ours with these. What was made before training, such
-as lists of neighbours, is in neither number. Where there is no GPU everything is small, and the numbers say no more
-than that it runs.
+(norms, rotations, products) for the whole process: the last two rows are ours with these. What was made before
+training, such as lists of neighbours, is in neither number. Where there is no GPU everything is small, and the numbers
+say no more than that it runs.
 
 The file holds `machine`, `setting`, and for each row `ms`, `gib`, and the `loss` of its steps, or why it `failed`.
 """
@@ -107,15 +107,19 @@ def near(**how: Any) -> Objective:
 def contestants() -> list[Contestant]:
     """All of them."""
     smooth: Objective = lambda model: ss.label_smoothing(EPSILON)  # noqa: E731
-    dense = near(rank=256 if GPU else 8, stored=False)
-    patched = [Contestant("Liger", liger=True), Contestant("ours, dense, Liger's other kernels", dense)]
+    nearest, dense = near(k=16), near(rank=256 if GPU else 8, stored=False)
+    patched = [
+        Contestant("Liger", liger=True),
+        Contestant("ours, the 16 nearest, Liger's other kernels", nearest),
+        Contestant("ours, dense, Liger's other kernels", dense),
+    ]
     return [
         Contestant("stock"),
         Contestant("stock, label_smoothing_factor", smoothing=EPSILON),
         Contestant("ours from logits, label smoothing", smooth, logits=True),
         Contestant("ours, MLE", lambda model: ss.mle()),
         Contestant("ours, label smoothing", smooth),
-        Contestant("ours, own embeddings, the 16 nearest", near(k=16)),
+        Contestant("ours, own embeddings, the 16 nearest", nearest),
         Contestant("ours, own embeddings, dense, 256 components", dense),
         Contestant("stock, again"),
         *(patched if GPU and peers.found("liger_kernel") else []),
@@ -155,10 +159,11 @@ def main(words: Sequence[str] | None = None) -> int:
     parser.add_argument("--batch", type=int, default=4 if GPU else 2, help="sequences a step")
     parser.add_argument("--steps", type=int, default=9, help="steps of each, four or more")
     parser.add_argument("--json", type=Path, help="where the numbers go")
+    parser.add_argument("--commit", help="the name of the code, where git does not know it")
     given = parser.parse_args(words)
     machine = {
         "device": torch.cuda.get_device_name() if GPU else "CPU",
-        "commit": git_commit(),
+        "commit": given.commit or git_commit(),
         "date": datetime.now(UTC).isoformat(timespec="seconds"),
         "versions": {name: peers.version(name) for name in ("torch", "transformers", "triton", "liger_kernel")},
     }

@@ -116,15 +116,15 @@ def whole(config: Config, folder: Path) -> float:
     return 1e3 * (ended - began) / (last - first)
 
 
-def described() -> dict[str, Any]:
-    """The device, the versions and the commit."""
+def described(commit: str | None) -> dict[str, Any]:
+    """The device, the versions and the commit, which git tells where it is not given."""
     return {
         "device": torch.cuda.get_device_name() if DEVICE.type == "cuda" else "CPU",
         "torch": torch.__version__,
         "triton": peers.version("triton"),
         "python": platform.python_version(),
         "seqsmooth": __version__,
-        "commit": git_commit(),
+        "commit": commit or git_commit(),
         "date": datetime.now(UTC).isoformat(timespec="seconds"),
     }
 
@@ -143,6 +143,7 @@ def main(words: Sequence[str] | None = None) -> None:
     parser.add_argument("--rounds", type=int, default=4, help="of the bare loop (default 4)")
     parser.add_argument("--only", choices=tuple(ROWS), help="one row (default: all)")
     parser.add_argument("--json", type=Path, metavar="FILE", help="write the numbers here")
+    parser.add_argument("--commit", help="the name of the code, where git does not know it")
     given = parser.parse_args(words)
     told: dict[str, dict[str, float]] = {}
     with tempfile.TemporaryDirectory() as place:
@@ -157,7 +158,7 @@ def main(words: Sequence[str] | None = None) -> None:
                 sys.stdout.write(f"{name}: bare {one:.4f} ms a step, train {other:.4f} ms, share {one / other:.3f}\n")
                 sys.stdout.flush()
     if given.json is not None:
-        held = {"kind": KIND, "machine": described(), "rows": told}
+        held = {"kind": KIND, "machine": described(given.commit), "rows": told}
         with text_written_whole(given.json) as out:
             out.write(json.dumps(held, indent=1) + "\n")
 
