@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import json
+import re
 from pathlib import Path
 
 import pytest
 
 from oracles.scripts import script
 
+ROOT = Path(__file__).resolve().parents[2]
 pytest.importorskip("transformers")
 pytest.importorskip("accelerate")
 
@@ -42,3 +44,11 @@ def test_one_that_fails_is_told_and_others_go_on(tmp_path: Path, monkeypatch: py
     good, bad = json.loads((tmp_path / "told.json").read_text(encoding="utf-8"))["rows"]
     assert good["name"] == "stock"
     assert bad == {"name": "broken", "failed": "RuntimeError: out of memory"}
+
+
+def test_the_docs_tell_the_committed_numbers() -> None:
+    told = json.loads((ROOT / "benchmarks/results/training/trainer_steps.json").read_text(encoding="utf-8"))
+    assert told["kind"] == script("benchmarks/trainer_steps.py").KIND
+    page = (ROOT / "docs/huggingface.md").read_text(encoding="utf-8")
+    table = re.findall(r"^\| .+ \| ([\d.]+) \| ([\d.]+) \|$", page, re.MULTILINE)
+    assert table == [(f"{row['ms']:.1f}", f"{row['gib']:.1f}") for row in told["rows"]]
