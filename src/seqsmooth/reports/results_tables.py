@@ -44,7 +44,7 @@ def others(group: Group, chapter: Chapter) -> str:
     if second in group.metrics:
         known = _columns(group, second, _paper(chapter, second))
         columns += [(f"{NAMES[second]}, {name}", tell) for name, tell in known[:-1]]
-    columns += [_means(name) for name in group.metrics if name in NAMES and name not in (main, second)]
+    columns += [_means(name) for name in NAMES if name in group.metrics and name not in (main, second)]
     columns.append(("seconds a run", lambda label, line: "" if line is None else f"{line.seconds:.0f}"))
     return _table_of(group, chapter, columns)
 
