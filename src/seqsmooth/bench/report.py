@@ -103,7 +103,8 @@ def notes(table: Table, report: Report) -> list[str]:
         told.append(f"/peer: times over those of {table.peer}.")
     bases = sorted({row.against for row in table.rows if row.against})
     if bases:
-        told.append(f"/ours: times over those of our {' or '.join(bases)}, whichever does as much.")
+        which = ", whichever does as much" if len(bases) > 1 else ""
+        told.append(f"/ours: times over those of our {' or '.join(bases)}{which}.")
     if report.benchmark == "step":
         told.append(paper.note())
     return told
