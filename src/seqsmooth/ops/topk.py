@@ -60,6 +60,8 @@ class TopK:
                 the list is taken for all there is.
         """
         temperature = min(max(checks.positive("temperature", temperature), 1e-30), 1e30)  # beyond, nothing changes
+        if self.ids.shape[-1] == 0:
+            return self
         logprobs = widen(self.logprobs)
         top = logprobs.amax(-1, keepdim=True).nan_to_num(neginf=0.0)  # so that the likeliest token stays, however cold
         scaled = (logprobs - top) / temperature
