@@ -274,6 +274,9 @@ def test_what_cannot_be_refreshed_is_refused() -> None:
     objective = ss.Objective(token=ss.Similarity.from_model(model, tau=0.2))
     with pytest.raises(ValueError, match="`make` must be a function that gives the same law with other tables"):
         ss.Refresh(objective, lambda: ss.Similarity.from_model(model, tau=0.2, k=3), every=1).now()
+    for other in ({"tau": 0.3}, {"tau": 0.2, "beta": 0.1, "counts": torch.ones(V)}):
+        with pytest.raises(ValueError, match="`make` must be a function that gives the same law with other tables"):
+            ss.Refresh(objective, lambda other=other: ss.Similarity.from_model(model, **other), every=1).now()
     with pytest.raises(ValueError, match="`other` must be a law with units of shape"):
         ss.Refresh(objective, lambda: ss.Similarity(torch.randn(V, D + 1), 0.2), every=1).now()
 

@@ -27,6 +27,15 @@ def test_each_item_has_a_reference_pool_of_its_own_size() -> None:
     torch.testing.assert_close(target, expected, atol=1e-12, rtol=0)
 
 
+@pytest.mark.parametrize("pool", ["batch", "refs"])
+def test_padding_is_in_no_pool_whatever_may_be_drawn(pool: str) -> None:
+    generous = ss.Specials(PAD, BOS, EOS, undrawn=("bos",))
+    objective = ss.Objective(ss.Hamming(rate=0.5, pool=pool), specials=generous, vocab_size=V)
+    target = objective.propose(TARGETS, references=REFERENCES).target.dense(V)
+    assert (target[..., PAD] == 0).all()
+    assert (target[0, 0, 0, [4, 5, 6, EOS]] > 0).all()
+
+
 def test_pools_of_ids_for_each_item() -> None:
     pools = torch.tensor([[5, 6, 6], [4, -1, PAD]])
     objective = ss.Objective(ss.Hamming(rate=0.5, pool=pools), specials=SPECIALS, vocab_size=V)
