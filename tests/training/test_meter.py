@@ -33,6 +33,7 @@ def test_means_of_steps() -> None:
     other = Meter(torch.device("cpu"))
     other.load(state, first=True)
     other.add(report(6.0, 3.0, 1, 4.0))
+    assert other.tokens == 1  # the clock began anew, and those before are not of its time
     assert other.read().loss == 4.0  # type: ignore[union-attr]
 
 

@@ -86,6 +86,12 @@ def test_a_number_that_is_annealed_too_far_is_refused_before_anything_is_learned
     assert not (tmp_path / "run").exists()
 
 
+def test_the_greatest_seed_is_one(tmp_path: Path) -> None:
+    captions(tmp_path / "corpus")
+    made = values(tmp_path / "corpus", seed=2**63 - 1, trainer={"max_epochs": 1, "max_steps": 1})
+    assert train(parse_config(made), tmp_path / "run").finished
+
+
 @pytest.mark.parametrize("seed", [-1, 2**63])
 def test_a_seed_that_no_generator_takes(tmp_path: Path, seed: int) -> None:
     captions(tmp_path / "corpus")

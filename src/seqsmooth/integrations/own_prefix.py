@@ -45,7 +45,7 @@ class WithReferences:
         others = [{name: feature[name] for name in feature if name != self.column} for feature in features]
         batch = self.collator(others)
         lists = [_sequences(self.column, feature[self.column]) for feature in features]
-        most = max(len(item) for item in lists)
+        most = max([1, *(len(item) for item in lists)])  # a reward compares with one at least, if it is empty
         longest = max((len(one) for item in lists for one in item), default=0)
         padded = torch.full((len(lists), most, longest), IGNORED)
         for row, item in enumerate(lists):
