@@ -200,6 +200,15 @@ def test_samples_are_read_and_weighed(encodes: bool) -> None:
     assert (drawn[:, 1:] != drawn[:, :1]).any()
 
 
+def test_samples_are_not_read_as_vectors() -> None:
+    """Where the batch holds embeddings, the model would read the ground truth in place of each sample."""
+    model = Model(encodes=False)
+    trainer = Trainer(model, objective=ss.seq(rate=0.6, samples=2, lazy=False, vocab_size=V))
+    batch = {"inputs_embeds": torch.randn(2, 5, D), "labels": LABELS}
+    with pytest.raises(ValueError, match=r"`input_ids` must be in the batch where samples are decoded on their own"):
+        trainer.compute_loss(model, batch)
+
+
 @pytest.mark.parametrize("lazy", [True, False])
 def test_a_step_without_any_label_has_a_loss_of_nothing(lazy: bool) -> None:
     model = Model(encodes=False)

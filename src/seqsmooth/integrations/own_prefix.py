@@ -120,6 +120,8 @@ def causal_rows(
     An objective wants sequences that begin at the first position. So answers are moved there, and their samples back to
     where their prompts end.
     """
+    rule = "in the batch where samples are decoded on their own prefixes (inputs_embeds would be those of the truth)"
+    checks.must(inputs.get("input_ids") is not None, "input_ids", rule, None)
     starts = (targets != IGNORED).long().argmax(1, keepdim=True)
     steps = targets.shape[1]
     places = torch.arange(steps, device=targets.device) + starts
