@@ -8,6 +8,7 @@ import pickle
 
 import pytest
 import torch
+from torch import Tensor
 from torch.nn import functional as F
 
 import seqsmooth as ss
@@ -148,6 +149,23 @@ def test_building_under_autocast_changes_nothing() -> None:
     with torch.autocast("cpu", torch.bfloat16):
         target = build().propose(TARGETS).target.dense(V)
     torch.testing.assert_close(target, expected, atol=0, rtol=0)
+
+
+@pytest.mark.parametrize(
+    "pool", ["vocab", "batch", "refs", torch.tensor([4, 5, 6])], ids=["vocab", "batch", "refs", "ids"]
+)
+@pytest.mark.parametrize("token", list(EVERY_TOKEN))
+def test_autocast_does_not_round_the_loss_of_single_precision(pool: str | Tensor, token: str) -> None:
+    objective = ss.Objective(ss.Hamming(rate=0.4, pool=pool), EVERY_TOKEN[token](), specials=SPECIALS, vocab_size=V)
+    logits = torch.randn(2, 4, V, generator=torch.Generator().manual_seed(2))
+    found = []
+    for lowered in (False, True):
+        source, leaf = torch.Generator().manual_seed(3), logits.clone().requires_grad_()
+        with torch.autocast("cpu", torch.bfloat16, enabled=lowered):
+            loss = objective(leaf, objective.propose(TARGETS, references=REFERENCES, generator=source)).total
+        found.append((loss, *torch.autograd.grad(loss, leaf)))
+    for ours, theirs in zip(*found, strict=True):
+        torch.testing.assert_close(ours, theirs, rtol=1e-6, atol=1e-7)
 
 
 def test_the_head_works_under_function_transforms_in_chunks() -> None:
