@@ -166,7 +166,7 @@ def test_a_temperature_is_that_of_the_whole_distribution_where_the_tail_is_flat(
     best = logits.log_softmax(-1).topk(3)
     store = ss.TopK(best.indices, best.values)
     found = store.tempered(temperature, vocab_size=V)
-    torch.testing.assert_close(found.logprobs, (logits / temperature).log_softmax(-1)[:3], rtol=1e-6, atol=1e-6)
+    torch.testing.assert_close(found.logprobs, (logits / temperature).log_softmax(-1)[:3], rtol=1e-12, atol=1e-12)
     alone = store.tempered(temperature)
     torch.testing.assert_close(alone.logprobs, (logits[:3] / temperature).log_softmax(-1))
 
