@@ -68,9 +68,9 @@ class TopK:
         total = scaled.logsumexp(-1, keepdim=True)
         if vocab_size is not None:
             others = (vocab_size - (logprobs > -math.inf).sum(-1, keepdim=True)).clamp_min(1)
-            number = others.to(logprobs.dtype).log()
-            share = torch.log1p(-self.mass().clamp(max=1).unsqueeze(-1)) - number
-            total = torch.logaddexp(total, (share - top) / temperature + number)
+            log_others = others.to(logprobs.dtype).log()
+            share = torch.log1p(-self.mass().clamp(max=1).unsqueeze(-1)) - log_others
+            total = torch.logaddexp(total, (share - top) / temperature + log_others)
         return TopK(self.ids, torch.where(scaled > -math.inf, scaled - total, -math.inf))
 
     def entropy(self, *, tail: Tail = "zero", vocab_size: int | None = None) -> Tensor:  # (...)
