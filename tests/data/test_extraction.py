@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import os
 from collections.abc import Sequence
 from pathlib import Path
 
@@ -58,6 +59,19 @@ def test_killed_between_the_two_files(tmp_path: Path) -> None:
         extract(FILES, Encoder(3), tmp_path / "f", read=read, name="e", batch_size=4)
     (tmp_path / "f.npy.part").replace(tmp_path / "f.npy")
     assert len(extract(FILES, Encoder(), tmp_path / "f", read=read, name="e")) == 23
+
+
+def test_features_are_on_the_disk_before_the_index_says_so(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    kept: list[tuple[int, bool]] = []
+    keep = os.fsync
+
+    def noted(descriptor: int) -> None:
+        kept.append((os.fstat(descriptor).st_size, (tmp_path / "f.json").exists()))
+        keep(descriptor)
+
+    monkeypatch.setattr("os.fsync", noted)
+    extract(FILES, Encoder(), tmp_path / "f", read=read, name="e")
+    assert ((tmp_path / "f.npy").stat().st_size, False) in kept
 
 
 def test_what_another_encoder_left_is_not_gone_on_with(tmp_path: Path) -> None:

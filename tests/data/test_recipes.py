@@ -20,9 +20,10 @@ from seqsmooth.data.recipes import RECIPES, prepare_recipe
 
 
 class Server(http.server.SimpleHTTPRequestHandler):
-    """Serves a folder; goes on from a byte; breaks off after `most` bytes."""
+    """Serves a folder; goes on from a byte, unless it is `simple`; breaks off after `most` bytes."""
 
     most: int | None = None
+    simple = False
     asked: ClassVar[list[str | None]] = []
 
     def do_GET(self) -> None:
@@ -32,7 +33,7 @@ class Server(http.server.SimpleHTTPRequestHandler):
             self.send_error(404)
             return
         content = path.read_bytes()
-        first = int((self.headers.get("Range") or "bytes=0-")[6:-1])
+        first = int(((not self.simple and self.headers.get("Range")) or "bytes=0-")[6:-1])
         if first >= len(content):
             self.send_error(416)
             return
@@ -77,6 +78,16 @@ def test_a_download_goes_on_where_it_stopped(server: str, tmp_path: Path, monkey
     assert seen[-1] == (len(content), len(content))
     assert fetch(remote, folder, "or so") == path  # it is there
     assert len(Server.asked) == 2
+
+
+def test_a_server_that_sends_all_of_it_again(server: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Nobody published a checksum that would tell."""
+    content = bytes(range(256)) * 50
+    (tmp_path / "web" / "f.bin").write_bytes(content)
+    (tmp_path / "f.bin.part").write_bytes(content[:5000])
+    monkeypatch.setattr(Server, "simple", True)
+    assert fetch(Remote(f"{server}/f.bin"), tmp_path, "or so").read_bytes() == content
+    assert Server.asked == ["bytes=5000-"]
 
 
 def test_a_download_that_is_not_what_was_published_is_refused(server: str, tmp_path: Path) -> None:

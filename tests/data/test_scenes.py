@@ -18,7 +18,7 @@ from seqsmooth.data.scenes.drawing import PAINT, SIDE, draw, place
 from seqsmooth.data.scenes.preparing import draw_pictures, prepare_scenes, train_vectors
 from seqsmooth.data.scenes.seeing import Encoder, components, see
 from seqsmooth.data.scenes.shapes import THINGS, box, disc, polygon
-from seqsmooth.data.scenes.world import COLOURS, KINDS, MOST, SETTINGS, SIZES, SKY, WATER, drawn, invent
+from seqsmooth.data.scenes.world import COLOURS, KINDS, SETTINGS, SIZES, SKY, WATER, drawn, invent
 
 SMALL = {"train": 24, "val": 6, "test": 8}
 
@@ -98,7 +98,7 @@ def test_a_scene_is_one_of_the_world(seed: int) -> None:
             assert group.kind in KINDS
             assert group.colour in COLOURS
             assert group.size in SIZES
-            assert 1 <= group.count <= MOST
+            assert 1 <= group.count <= 4
             assert (group.kind in WATER) <= (scene.setting == "sea")
             assert group.kind in (*SKY, *WATER) or scene.setting != "sea"
 

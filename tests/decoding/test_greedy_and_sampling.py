@@ -124,6 +124,11 @@ def test_a_cold_sample_is_greedy() -> None:
         assert [h.tokens for (h,) in Sampling(FULL, 7, **rules)(model, *inputs).lists()] == greedy
 
 
+def test_the_fewest_tokens_that_have_the_share_are_kept() -> None:
+    law = Sampling(FULL, 7, top_p=0.5).law(torch.tensor([[0.25, 0.5, 0.125, 0.125]]).log())
+    assert law[0].tolist() == pytest.approx([0, 0.5, 0, 0])
+
+
 @pytest.mark.parametrize(
     ("temperature", "shares"), [(1e-300, [0, 1, 0, 0]), (1e-45, [0, 1, 0, 0]), (1e300, [1 / 3, 1 / 3, 0, 1 / 3])]
 )

@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import json
+import os
 from pathlib import Path
 from typing import Any
 
@@ -127,6 +128,23 @@ def test_two_writers(tmp_path: Path) -> None:
         for name in file.remaining:
             file.add(name, made(name))
     assert [name for name, _ in read_hypotheses(path)] == IDS
+
+
+def test_nobody_comes_between_the_last_item_and_the_file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Or else two processes would finish one file, and the slower one would say that it must not be there."""
+    pytest.importorskip("fcntl")
+    path = tmp_path / "captions.jsonl"
+    link = os.link
+
+    def meet(*names: Path) -> None:
+        with pytest.raises(ValueError, match="`partial` must be written by one process"):
+            write(path)
+        link(*names)
+
+    monkeypatch.setattr("os.link", meet)
+    write(path)
+    assert [name for name, _ in read_hypotheses(path)] == IDS
+    assert [left.name for left in tmp_path.iterdir()] == [path.name]
 
 
 def test_a_file_system_without_links(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -14,6 +14,8 @@ from torch.nn import functional as F
 
 import seqsmooth as ss
 from seqsmooth.integrations import Smoothed
+from seqsmooth.integrations.own_prefix import causal_rows
+from seqsmooth.integrations.trainer_loss import shifted
 
 V, D, START = 11, 6, 0
 
@@ -198,6 +200,39 @@ def test_samples_are_read_and_weighed(encodes: bool) -> None:
             wanted = wanted + share * F.cross_entropy(logits, words, reduction="sum") / 5
     torch.testing.assert_close(loss, wanted)
     assert (drawn[:, 1:] != drawn[:, :1]).any()
+
+
+def test_what_goes_with_the_words_goes_on_where_the_prompt_ends() -> None:
+    """Positions count on, masks are open and types are the answer's, also where padding was and beyond it."""
+    objective = ss.Objective(ss.Edit(0.5, samples=3), lazy=False, vocab_size=V)
+    padded = {
+        "attention_mask": torch.tensor([[0, 1, 1, 1, 1], [1, 1, 1, 0, 0]]),
+        "position_ids": torch.tensor([[1, 0, 1, 2, 3], [0, 1, 2, 1, 1]]),  # 1 where there is padding
+        "token_type_ids": torch.tensor([[0, 0, 1, 1, 1], [0, 1, 1, 0, 0]]),
+    }
+    torch.manual_seed(5)
+    rows = causal_rows(objective, {"input_ids": INPUTS, **padded}, shifted(LABELS), None)
+    wanted = {
+        "attention_mask": [[0, *[1] * 9], [1] * 10],
+        "position_ids": [[1, *range(9)], list(range(10))],
+        "token_type_ids": [[0, 0, *[1] * 8], [0, *[1] * 9]],
+    }
+    for name, lists in wanted.items():
+        assert rows.inputs[name].tolist() == [one for one in lists for _ in range(4)], name
+    read, drawn = rows.inputs["input_ids"].view(2, 4, 10), rows.candidates.sequences
+    assert read[0, :, :2].tolist() == [[4, 5]] * 4
+    assert torch.equal(read[0, :, 2:], drawn[0, :, :8])
+    assert read[1, :, :1].tolist() == [[9]] * 4
+    assert torch.equal(read[1, :, 1:], drawn[1, :, :9])
+
+
+def test_samples_are_not_read_as_vectors() -> None:
+    """Where the batch holds embeddings, the model would read the ground truth in place of each sample."""
+    model = Model(encodes=False)
+    trainer = Trainer(model, objective=ss.seq(rate=0.6, samples=2, lazy=False, vocab_size=V))
+    batch = {"inputs_embeds": torch.randn(2, 5, D), "labels": LABELS}
+    with pytest.raises(ValueError, match=r"`input_ids` must be in the batch where samples are decoded on their own"):
+        trainer.compute_loss(model, batch)
 
 
 @pytest.mark.parametrize("lazy", [True, False])

@@ -249,6 +249,16 @@ def test_references_of_any_kind_of_sequence(references: Any) -> None:
     assert batch["references"].tolist() == [[[5, 6], [7, -100]], [[-100, -100], [-100, -100]]]
 
 
+def test_a_batch_without_any_reference_can_be_scored() -> None:
+    batch = WithReferences(lambda features: {})([{"references": []}, {"references": []}])
+    sequence = ss.Rewarded(ss.rewards.Bleu(), ss.Hamming(rate=0.5, pool="refs"), 1.0, samples=3)
+    objective = ss.Objective(sequence, vocab_size=9)
+    targets = torch.tensor([[4, 5], [6, -100]])
+    candidates = objective.propose(targets, references=batch["references"])
+    assert candidates.ess.item() == pytest.approx(3)  # no reference tells one sample from another
+    assert candidates.target.dense(9)[0, 0].tolist() == [[0, 0, 0, 0, 1, 0, 0, 0, 0], [0, 0, 0, 0, 0, 1, 0, 0, 0]]
+
+
 def test_references_go_around_a_collator() -> None:
     with pytest.raises(ValueError, match=r"`collator` must be callable, but is a str instead\."):
         WithReferences("references")  # type: ignore[arg-type]

@@ -24,6 +24,7 @@ from oracles.known_mass import (
     random_logits,
     with_gradient,
 )
+from seqsmooth.ops.cross_entropy import reduced_job
 from seqsmooth.ops.soft_target import Rows
 from seqsmooth.ops.tables import DenseTable
 
@@ -135,6 +136,15 @@ def test_num_items_is_the_divisor(items: float | Tensor) -> None:
     logits, target = random_logits(N, V), part_of("all").target()
     total = ss.cross_entropy(logits, target, reduction="sum")
     torch.testing.assert_close(ss.cross_entropy(logits, target, num_items=items), total / float(items), **EXACT)
+
+
+def test_num_items_may_be_counted_elsewhere() -> None:
+    """As on the host, for logits of a GPU, whose kernels read it; no device but "meta" is sure to be another one."""
+    target = ss.SoftTarget.from_labels(torch.zeros(3, dtype=torch.long, device="meta"))
+    items = reduced_job(target, "mean", torch.tensor([7])).items
+    assert items is not None
+    assert items.device == target.ids.device
+    assert items.shape == ()
 
 
 @pytest.mark.parametrize("sizes", [[2, 3], [1, 1, 1, 1, 1], [0, 5], [4, 1]])

@@ -254,6 +254,16 @@ def test_mixed_precision() -> None:
         torch.testing.assert_close(gradient, wanted, rtol=near, atol=near)
 
 
+def test_mixed_precision_leaves_doubles_alone() -> None:
+    """As `F.linear` does."""
+    hidden, weight, bias = leaves(bias=True)
+    assert hidden.dtype == torch.float64
+    with torch.autocast("cpu", dtype=torch.bfloat16):
+        loss = ss.linear_cross_entropy(hidden, weight, LABELS, bias=bias, chunk=2)
+        expected = F.cross_entropy(F.linear(hidden, weight, bias), LABELS)
+    torch.testing.assert_close(loss, expected, **EXACT)
+
+
 @pytest.mark.parametrize("chunk", [2, None])
 def test_derivatives(chunk: int | None) -> None:
     target, inputs = mixed_target(), leaves(bias=True)

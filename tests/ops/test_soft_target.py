@@ -222,6 +222,23 @@ def test_top_k_of_nothing(tail: str) -> None:
     assert none.dense(5).shape == (0, 5)
 
 
+@pytest.mark.parametrize(
+    ("excluded", "expected"),
+    [
+        ((0,), [0.0, 0.5, 0.3, 0.1, 0.1]),
+        ((0, 0), [0.0, 0.5, 0.3, 0.1, 0.1]),  # named twice, it is left out once
+        ((1,), [0.2 / 3, 0.5, 0.3, 0.2 / 3, 0.2 / 3]),  # listed, it keeps what the teacher gives it
+        ((1, 2, 3, 4), [0.2, 0.5, 0.3, 0.0, 0.0]),
+        ((0, 1, 2, 3, 4), [0.0, 0.5, 0.3, 0.0, 0.0]),
+    ],
+)
+def test_the_tail_leaves_tokens_out(excluded: tuple[int, ...], expected: list[float]) -> None:
+    logs = doubles([[math.log(0.5), math.log(0.3), -math.inf]])
+    ids = torch.tensor([[1, 2, 1]])
+    target = ss.SoftTarget.from_topk(ids, logs, tail="uniform", vocab_size=5, excluded=excluded)
+    torch.testing.assert_close(target.dense(5), doubles([expected]), **EXACT)
+
+
 def test_rounding_above_one_leaves_no_tail() -> None:
     logs = doubles([[math.log(0.6), math.log(0.4 + 1e-5)]])
     target = ss.SoftTarget.from_topk(torch.tensor([[1, 3]]), logs, tail="uniform", vocab_size=4)

@@ -107,7 +107,7 @@ def test_positions_without_a_teacher_or_outside_the_mask_count_for_nothing() -> 
     mask[1, 2] = False
     student[0, 1], student[1, 2] = math.nan, math.nan
     student.requires_grad_()
-    for tail in ("zero", "uniform", "renormalise"):
+    for tail in ("zero", "uniform", "renormalise", "bucket"):
         each = ss.forward_kl(student, ss.TopK(store.ids, logprobs), tail=tail, mask=mask, reduction="none")  # type: ignore[arg-type]
         assert each[0, 1] == 0
         assert each[1, 2] == 0
@@ -116,6 +116,13 @@ def test_positions_without_a_teacher_or_outside_the_mask_count_for_nothing() -> 
         assert bool(torch.autograd.grad(mean, student)[0].isfinite().all())
     total = ss.forward_kl(student, ss.TopK(store.ids, logprobs), mask=mask, reduction="sum")
     torch.testing.assert_close(ss.forward_kl(student, ss.TopK(store.ids, logprobs), mask=mask, num_items=8), total / 8)
+
+
+@pytest.mark.parametrize("items", [8, torch.tensor(8), torch.tensor([8]), torch.tensor([[8.0]])])
+def test_the_number_of_items_of_any_shape_gives_one_number(items: Any) -> None:
+    student, _, store = pair(1, 3)
+    total = ss.forward_kl(student, store, reduction="sum")
+    torch.testing.assert_close(ss.forward_kl(student, store, num_items=items), total / 8)
 
 
 def test_padding_in_a_list_does_not_close_a_token_of_the_bucket() -> None:
@@ -159,7 +166,7 @@ def test_a_temperature_is_that_of_the_whole_distribution_where_the_tail_is_flat(
     best = logits.log_softmax(-1).topk(3)
     store = ss.TopK(best.indices, best.values)
     found = store.tempered(temperature, vocab_size=V)
-    torch.testing.assert_close(found.logprobs, (logits / temperature).log_softmax(-1)[:3], rtol=1e-6, atol=1e-6)
+    torch.testing.assert_close(found.logprobs, (logits / temperature).log_softmax(-1)[:3], rtol=1e-12, atol=1e-12)
     alone = store.tempered(temperature)
     torch.testing.assert_close(alone.logprobs, (logits[:3] / temperature).log_softmax(-1))
 
@@ -248,6 +255,12 @@ def test_a_store_of_nothing_is_no_distance(tail: Any) -> None:
     assert loss == 0
     assert student.grad is not None
     assert not student.grad.any()
+
+
+@pytest.mark.parametrize("vocab_size", [None, V])
+def test_a_store_of_nothing_has_every_temperature(vocab_size: int | None) -> None:
+    store = ss.TopK.from_vllm([[None, None]]).tempered(2.0, vocab_size=vocab_size)
+    assert store.ids.shape == (1, 2, 0)
 
 
 def test_a_sequence_longer_than_asked_for_is_refused() -> None:

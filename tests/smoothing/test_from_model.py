@@ -113,7 +113,8 @@ def test_rows_are_those_of_the_embeddings_centred_or_not(centred: bool) -> None:
     torch.testing.assert_close(found, law_by_hand(moved, 0.3, known=known), rtol=1e-5, atol=1e-6)
 
 
-def test_principal_components_are_those_of_a_singular_value_decomposition() -> None:
+@pytest.mark.parametrize("lowered", [False, True])
+def test_principal_components_are_those_of_a_singular_value_decomposition(lowered: bool) -> None:
     torch.manual_seed(8)
     model = Plain()
     known = [False] + [True] * (V - 1)
@@ -121,7 +122,8 @@ def test_principal_components_are_those_of_a_singular_value_decomposition() -> N
     moved = (vectors - vectors[1:].mean(0)) * torch.tensor(known).unsqueeze(-1)
     left, values, _ = torch.linalg.svd(moved, full_matrices=False)
     for rank in (2, 3, D):
-        found = ss.Similarity.from_model(model, tau=0.3, rank=rank)
+        with torch.autocast("cpu", torch.bfloat16, enabled=lowered):
+            found = ss.Similarity.from_model(model, tau=0.3, rank=rank)
         assert found.units.shape == (V, rank)
         wanted = law_by_hand(left[:, :rank] * values[:rank], 0.3, known=known)
         torch.testing.assert_close(whole(found), wanted, rtol=1e-4, atol=1e-5)
@@ -274,6 +276,9 @@ def test_what_cannot_be_refreshed_is_refused() -> None:
     objective = ss.Objective(token=ss.Similarity.from_model(model, tau=0.2))
     with pytest.raises(ValueError, match="`make` must be a function that gives the same law with other tables"):
         ss.Refresh(objective, lambda: ss.Similarity.from_model(model, tau=0.2, k=3), every=1).now()
+    for other in ({"tau": 0.3}, {"tau": 0.2, "beta": 0.1, "counts": torch.ones(V)}):
+        with pytest.raises(ValueError, match="`make` must be a function that gives the same law with other tables"):
+            ss.Refresh(objective, lambda other=other: ss.Similarity.from_model(model, **other), every=1).now()
     with pytest.raises(ValueError, match="`other` must be a law with units of shape"):
         ss.Refresh(objective, lambda: ss.Similarity(torch.randn(V, D + 1), 0.2), every=1).now()
 

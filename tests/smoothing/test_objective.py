@@ -8,6 +8,7 @@ import pickle
 
 import pytest
 import torch
+from torch import Tensor
 from torch.nn import functional as F
 
 import seqsmooth as ss
@@ -25,6 +26,15 @@ def test_each_item_has_a_reference_pool_of_its_own_size() -> None:
     expected[1, 0, 6] = 1  # its pool is {6}: no alternative
     expected[1, 1, EOS] = 1
     torch.testing.assert_close(target, expected, atol=1e-12, rtol=0)
+
+
+@pytest.mark.parametrize("pool", ["batch", "refs"])
+def test_padding_is_in_no_pool_whatever_may_be_drawn(pool: str) -> None:
+    generous = ss.Specials(PAD, BOS, EOS, undrawn=("bos",))
+    objective = ss.Objective(ss.Hamming(rate=0.5, pool=pool), specials=generous, vocab_size=V)
+    target = objective.propose(TARGETS, references=REFERENCES).target.dense(V)
+    assert (target[..., PAD] == 0).all()
+    assert (target[0, 0, 0, [4, 5, 6, EOS]] > 0).all()
 
 
 def test_pools_of_ids_for_each_item() -> None:
@@ -139,6 +149,23 @@ def test_building_under_autocast_changes_nothing() -> None:
     with torch.autocast("cpu", torch.bfloat16):
         target = build().propose(TARGETS).target.dense(V)
     torch.testing.assert_close(target, expected, atol=0, rtol=0)
+
+
+@pytest.mark.parametrize(
+    "pool", ["vocab", "batch", "refs", torch.tensor([4, 5, 6])], ids=["vocab", "batch", "refs", "ids"]
+)
+@pytest.mark.parametrize("token", list(EVERY_TOKEN))
+def test_autocast_does_not_round_the_loss_of_single_precision(pool: str | Tensor, token: str) -> None:
+    objective = ss.Objective(ss.Hamming(rate=0.4, pool=pool), EVERY_TOKEN[token](), specials=SPECIALS, vocab_size=V)
+    logits = torch.randn(2, 4, V, generator=torch.Generator().manual_seed(2))
+    found = []
+    for lowered in (False, True):
+        source, leaf = torch.Generator().manual_seed(3), logits.clone().requires_grad_()
+        with torch.autocast("cpu", torch.bfloat16, enabled=lowered):
+            loss = objective(leaf, objective.propose(TARGETS, references=REFERENCES, generator=source)).total
+        found.append((loss, *torch.autograd.grad(loss, leaf)))
+    for ours, theirs in zip(*found, strict=True):
+        torch.testing.assert_close(ours, theirs, rtol=1e-6, atol=1e-7)
 
 
 def test_the_head_works_under_function_transforms_in_chunks() -> None:

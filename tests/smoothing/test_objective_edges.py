@@ -10,7 +10,7 @@ from torch import Tensor
 from torch.nn import functional as F
 
 import seqsmooth as ss
-from oracles.every_objective import EOS, PAD, REFERENCES, SPECIALS, TARGETS, VECTORS, V, every, run
+from oracles.every_objective import EOS, EVERY_TOKEN, PAD, REFERENCES, SPECIALS, TARGETS, VECTORS, V, every, run
 from seqsmooth.smoothing.records import Draws
 
 
@@ -126,6 +126,21 @@ def test_a_padding_item_does_not_weigh_in_the_batch() -> None:
     other = ss.Rewarded(lengths, ss.Hamming(0.8, samples=None), 0.5, 3)
     flat = ss.Objective(other, specials=SPECIALS, vocab_size=V).propose(padded, references=padded.unsqueeze(1))
     assert flat.ess.item() == pytest.approx(3)  # equal scores; items without a position are not averaged over
+
+
+@pytest.mark.parametrize("token", list(EVERY_TOKEN))
+def test_a_sample_that_has_ended_says_nothing_more(token: str) -> None:
+    """The mass of a position is that of the sequences which reach it, whatever law spreads it."""
+
+    class Shorter(ss.Hamming):
+        def draw(self, truth, count, generator):  # type: ignore[no-untyped-def]
+            tokens, mask = (part.unsqueeze(1).expand(-1, count, -1) for part in (truth.tokens, truth.mask))
+            return Draws(tokens, mask & (torch.arange(mask.shape[-1]) < 1), None)
+
+    sequence = ss.Rewarded(ss.rewards.Constant(), Shorter(0.8), 1.0, 2, alpha=0.6, against="target")
+    target = ss.Objective(sequence, EVERY_TOKEN[token](), specials=SPECIALS, vocab_size=V).propose(TARGETS).target
+    masses = [[1, 0.4, 0.4, 0], [1, 0.4, 0, 0]]
+    torch.testing.assert_close(target.dense(V).sum(-1)[:, 0], torch.tensor(masses, dtype=torch.float64))
 
 
 def test_a_single_item_has_all_its_samples() -> None:

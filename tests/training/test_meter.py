@@ -33,7 +33,20 @@ def test_means_of_steps() -> None:
     other = Meter(torch.device("cpu"))
     other.load(state, first=True)
     other.add(report(6.0, 3.0, 1, 4.0))
+    assert other.tokens == 1  # the clock began anew, and those before are not of its time
     assert other.read().loss == 4.0  # type: ignore[union-attr]
+
+
+def test_means_over_two_processes(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Each has its part of the loss, and the effective samples of its own items."""
+    monkeypatch.setattr("torch.distributed.all_reduce", lambda sums: sums.mul_(2))  # as if the other one had the same
+    meter = Meter(torch.device("cpu"), world=2)
+    meter.add(report(2.0, 1.0, 10, 3.0))
+    meter.add(report(4.0, 2.0, 30, 5.0))
+    assert meter.state()[3] == 80
+    read = meter.read()
+    assert read is not None
+    assert (read.loss, read.nll, read.ess, read.steps) == (6.0, 3.0, 4.0, 2)
 
 
 def test_nothing_sampled_is_no_number() -> None:

@@ -11,6 +11,7 @@ import torch
 from oracles.small_corpora import captions
 from oracles.small_runs import values, weights
 from seqsmooth.training.config import Optimizer
+from seqsmooth.training.evaluation import Validator
 from seqsmooth.training.reader import parse_config
 from seqsmooth.training.trainer import train
 
@@ -41,6 +42,24 @@ def test_early_stopping_and_what_is_best(tmp_path: Path) -> None:
     assert (run.manifest["epochs"], run.manifest["best"]["epoch"]) == (3, 1)  # nothing is learned, so the first is best
     ours, theirs = weights(tmp_path / "run"), weights(tmp_path / "run", "best")
     assert all(torch.equal(ours[name], theirs[name]) for name in ours)
+
+
+def test_the_best_weights_stay_where_later_ones_are_worse(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    captions(tmp_path / "corpus")
+    steady = {"schedule": {"kind": "constant", "warmup": 0}, "objective": {"lazy": True}}
+    for name, told in (("long", [1.0, 3.0, 2.0, 3.0]), ("short", [1.0, 3.0])):
+        scores = iter(told)
+        monkeypatch.setattr(
+            Validator, "__call__", lambda self, model, scores=scores: {"nll": 1.0, "cider": next(scores)}
+        )
+        made = values(tmp_path / "corpus", **steady, trainer={"max_epochs": len(told)})
+        run = train(parse_config(made), tmp_path / name)
+        assert run.manifest["best"] == {"epoch": 2, "metric": "cider", "value": 3.0}
+    best, second, last = (
+        weights(tmp_path / name, which) for name, which in (("long", "best"), ("short", "last"), ("long", "last"))
+    )
+    assert all(torch.equal(best[name], second[name]) for name in best)
+    assert not all(torch.equal(best[name], last[name]) for name in best)
 
 
 def test_plateaus_are_counted(tmp_path: Path) -> None:
@@ -84,6 +103,12 @@ def test_a_number_that_is_annealed_too_far_is_refused_before_anything_is_learned
     with pytest.raises(ValueError, match=f"`alpha` must be between 0 and 1, but is {told} instead"):
         train(parse_config(made), tmp_path / "run")
     assert not (tmp_path / "run").exists()
+
+
+def test_the_greatest_seed_is_one(tmp_path: Path) -> None:
+    captions(tmp_path / "corpus")
+    made = values(tmp_path / "corpus", seed=2**63 - 1, trainer={"max_epochs": 1, "max_steps": 1})
+    assert train(parse_config(made), tmp_path / "run").finished
 
 
 @pytest.mark.parametrize("seed", [-1, 2**63])

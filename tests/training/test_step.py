@@ -74,6 +74,21 @@ def test_a_step_is_what_a_tutorial_writes(name: str, lazy: bool, fused: bool) ->
         torch.testing.assert_close(our, their, rtol=1e-4, atol=1e-5)
 
 
+@pytest.mark.parametrize("fused", [True, False])
+def test_clipping_leaves_short_gradients_alone(fused: bool) -> None:
+    """With so large an eps that Adam minds how long a gradient is."""
+    (batch,), found = batches("show_tell", 1), []
+    for clip in (None, 1e3, 1e-3):
+        model = network("show_tell")
+        optimizer = (
+            adam(model.parameters(), 0.5, eps=1.0) if fused else torch.optim.Adam(model.parameters(), 0.5, eps=1.0)
+        )
+        TrainingStep(model, objective("mle"), optimizer, clip=clip)(batch)
+        found.append(torch.cat([value.detach().flatten() for value in model.parameters()]))
+    torch.testing.assert_close(found[0], found[1], rtol=1e-6, atol=1e-7)
+    assert not torch.allclose(found[0], found[2], rtol=0, atol=1e-3)
+
+
 @pytest.mark.parametrize("name", OBJECTIVES)
 def test_every_objective_learns(name: str) -> None:
     model, (batch,) = network("show_tell"), batches("show_tell", 1)

@@ -59,12 +59,14 @@ class ArrayWriter:
         self._file.flush()
 
     def close(self) -> None:
-        """Write what numpy has at the head of a file."""
+        """Write what numpy has at the head of a file, and let all of it be on the disk."""
         described = {"descr": self.dtype.str, "fortran_order": False, "shape": (self.rows, *self.shape)}
         text = repr(described).encode("latin1")
         magic = b"\x93NUMPY\x01\x00" + (_HEADER - 10).to_bytes(2, "little")
         self._file.seek(0)
         self._file.write(magic + text.ljust(_HEADER - 11) + b"\n")
+        self._file.flush()
+        os.fsync(self._file.fileno())
         self._file.close()
 
     def abandon(self) -> None:

@@ -88,10 +88,12 @@ class HypothesisFile:
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
         assert self._file is not None
-        self._file.close()
-        self._file = None
-        if kind is None and not self.remaining:
-            self._finish()
+        try:
+            if kind is None and not self.remaining:
+                self._finish()  # under the lock, which goes with the file
+        finally:
+            self._file.close()
+            self._file = None
 
     @property
     def remaining(self) -> list[Id]:

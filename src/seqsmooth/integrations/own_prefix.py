@@ -45,7 +45,7 @@ class WithReferences:
         others = [{name: feature[name] for name in feature if name != self.column} for feature in features]
         batch = self.collator(others)
         lists = [_sequences(self.column, feature[self.column]) for feature in features]
-        most = max(len(item) for item in lists)
+        most = max([1, *(len(item) for item in lists)])  # a reward compares with one at least, if it is empty
         longest = max((len(one) for item in lists for one in item), default=0)
         padded = torch.full((len(lists), most, longest), IGNORED)
         for row, item in enumerate(lists):
@@ -120,6 +120,8 @@ def causal_rows(
     An objective wants sequences that begin at the first position. So answers are moved there, and their samples back to
     where their prompts end.
     """
+    rule = "in the batch where samples are decoded on their own prefixes (inputs_embeds would be those of the truth)"
+    checks.must(inputs.get("input_ids") is not None, "input_ids", rule, None)
     starts = (targets != IGNORED).long().argmax(1, keepdim=True)
     steps = targets.shape[1]
     places = torch.arange(steps, device=targets.device) + starts

@@ -131,7 +131,7 @@ def reduced_job(
     check_divisor(reduction, num_items)
     items, factor = None, 1.0
     if isinstance(num_items, Tensor):
-        items = num_items.reshape(())
+        items = num_items.reshape(()).to(target.ids.device)
     elif num_items is not None:
         factor = 1 / num_items
     elif reduction == "mean":

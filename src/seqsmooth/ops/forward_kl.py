@@ -8,7 +8,7 @@ import torch
 from torch import Tensor
 
 from seqsmooth.ops import checks
-from seqsmooth.ops.cross_entropy import REDUCTIONS, Reduction, check_divisor, cross_entropy
+from seqsmooth.ops.cross_entropy import Reduction, RowLosses, check_divisor, cross_entropy, reduced_job
 from seqsmooth.ops.head import linear_cross_entropy
 from seqsmooth.ops.precision import widen
 from seqsmooth.ops.soft_target import TAILS, SoftTarget, Tail
@@ -52,7 +52,6 @@ def forward_kl(
         0.0
     """
     checks.one_of("tail", tail, (*TAILS, "bucket"))
-    checks.one_of("reduction", reduction, REDUCTIONS)
     check_divisor(reduction, num_items)
     checks.floats("logits", logits)
     checks.must(
@@ -66,22 +65,17 @@ def forward_kl(
         losses = cross_entropy(logits, target, reduction="none")
     else:
         losses = linear_cross_entropy(logits, weight, target, reduction="none")
-    entropy = store.entropy(tail=spread, vocab_size=vocab_size)
+    entropy, kept = store.entropy(tail=spread, vocab_size=vocab_size), target.kept()
     if tail == "bucket" and store.ids.shape[-1] > 0:  # or else no position has any token, and none counts
-        losses = losses + _bucket(logits, store)
-    kept = target.kept()
+        losses = losses + _bucket(logits, store, kept)
     losses = (losses - entropy.to(losses.dtype)).masked_fill(~kept, 0)
-    if reduction == "none":
-        return losses
-    if reduction == "sum":
-        return losses.sum()
-    return losses.sum() / (kept.sum().clamp_min(1) if num_items is None else num_items)
+    return reduced_job(target, reduction, num_items).reduce(RowLosses(losses, losses)).smoothed
 
 
-def _bucket(logits: Tensor, store: TopK) -> Tensor:
+def _bucket(logits: Tensor, store: TopK, kept: Tensor) -> Tensor:
     """R (ln r - ln(1 - sum_k p_k)): the part of all tokens that are not listed; r is the teacher's rest."""
     used = store.logprobs > -torch.inf
-    wide = widen(logits).masked_fill(~store.listed.unsqueeze(-1), 0)
+    wide = widen(logits).masked_fill(~kept.unsqueeze(-1), 0)
     # Padding points at a listed token, which is closed anyway.
     best = store.ids.gather(-1, store.logprobs.argmax(-1, keepdim=True))
     rest = wide.scatter(-1, torch.where(used, store.ids, best).clamp_min(0), LEAST).logsumexp(-1)

@@ -104,7 +104,8 @@ class Head:
         *,
         begin: bool = False,
     ) -> None:
-        if torch.is_autocast_enabled(hidden.device.type):
+        doubles = hidden.dtype == weight.dtype == torch.float64  # which autocast leaves as they are
+        if torch.is_autocast_enabled(hidden.device.type) and not doubles:
             lower = torch.get_autocast_dtype(hidden.device.type)
             hidden, weight = hidden.to(lower), weight.to(lower)
             bias = None if bias is None else bias.to(lower)

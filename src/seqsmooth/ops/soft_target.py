@@ -182,14 +182,16 @@ class SoftTarget:
             return cls(slots, torch.where(used, logprobs - total, -math.inf).exp())
         checks.must(vocab_size is not None, "vocab_size", "given when `tail` is 'uniform'", None)
         assert vocab_size is not None
-        size = vocab_size - len(excluded)
-        others = (size - used.sum(-1, keepdim=True)).clamp_min(1)
-        share = (1 - total.exp()).clamp_min(0) / others
         table = UniformTable(vocab_size, tuple(excluded))
-        # The background covers every token, so the listed ones give their share of it back.
+        inside = used
+        for token in table.excluded:
+            inside = inside & (ids != token)
+        others = (table.tokens - inside.sum(-1, keepdim=True)).clamp_min(1)
+        share = (1 - total.exp()).clamp_min(0) / others
         index = torch.where(used.any(-1, keepdim=True), 0, -1)
-        rows = Rows(table, index, share * size)
-        return cls(slots, torch.where(used, logprobs.exp() - share, 0), (rows,))
+        rows = Rows(table, index, share * table.tokens)
+        # The background covers every token but the excluded, so the listed ones of those give their share of it back.
+        return cls(slots, logprobs.exp() - torch.where(inside, share, 0), (rows,))
 
     def __getitem__(self, part: slice) -> SoftTarget:
         """Some of the positions, along the first dimension."""

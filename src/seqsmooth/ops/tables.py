@@ -76,7 +76,8 @@ def one_row_dot(
 ) -> Tensor:  # (N,)
     """Inner products with one row that all positions share, each with its weight."""
     share = weights.sum(-1).to(logits.dtype)
-    dot = logits.masked_fill(row == 0, 0) @ row
+    with torch.autocast(logits.device.type, enabled=False):  # which would round both to bf16
+        dot = logits.masked_fill(row == 0, 0) @ row
     return torch.where(share == 0, 0, share * dot)
 
 

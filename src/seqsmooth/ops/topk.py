@@ -60,14 +60,17 @@ class TopK:
                 the list is taken for all there is.
         """
         temperature = min(max(checks.positive("temperature", temperature), 1e-30), 1e30)  # beyond, nothing changes
+        if self.ids.shape[-1] == 0:
+            return self
         logprobs = widen(self.logprobs)
         top = logprobs.amax(-1, keepdim=True).nan_to_num(neginf=0.0)  # so that the likeliest token stays, however cold
         scaled = (logprobs - top) / temperature
         total = scaled.logsumexp(-1, keepdim=True)
         if vocab_size is not None:
             others = (vocab_size - (logprobs > -math.inf).sum(-1, keepdim=True)).clamp_min(1)
-            share = torch.log1p(-self.mass().clamp(max=1).unsqueeze(-1)) - others.log()
-            total = torch.logaddexp(total, (share - top) / temperature + others.log())
+            log_others = others.to(logprobs.dtype).log()
+            share = torch.log1p(-self.mass().clamp(max=1).unsqueeze(-1)) - log_others
+            total = torch.logaddexp(total, (share - top) / temperature + log_others)
         return TopK(self.ids, torch.where(scaled > -math.inf, scaled - total, -math.inf))
 
     def entropy(self, *, tail: Tail = "zero", vocab_size: int | None = None) -> Tensor:  # (...)

@@ -12,7 +12,7 @@ from seqsmooth.ops import checks
 from seqsmooth.ops.sampling import Generator
 from seqsmooth.ops.soft_target import Rows
 from seqsmooth.ops.tables import DenseTable, Table
-from seqsmooth.smoothing.pools import Listed, Pool, PoolName, Vocabulary, batch_has_row, not_in_batch, sets_of
+from seqsmooth.smoothing.pools import Listed, Pool, PoolName, Vocabulary, batch_has_row, sets_of, unlisted
 from seqsmooth.smoothing.records import Draws, Measure, Truth, measured, stack_atoms
 from seqsmooth.smoothing.sequence_law import PooledLaw, Setting
 from seqsmooth.smoothing.similarity import Similarity
@@ -186,7 +186,7 @@ class Hamming(PooledLaw):
 
         table: Table
         if self.pool == "batch" and not self.listed and batch_has_row(truth):
-            sites, excluded = self._fused_sites(truth, None), not_in_batch(truth)
+            sites, excluded = self._fused_sites(truth, None), unlisted(truth)
             made = targets.batch_expectation(truth.source, sites, self.alpha, excluded)
             reading, index, background, table = made
         else:

@@ -144,7 +144,7 @@ def build_pool(kind: PoolName | Tensor, truth: Truth) -> Pool:
             checks.shape("pool", kind, source.targets.shape[0], None, letters="(B, P)")
         return _distinct((kind.unsqueeze(0) if kind.dim() == 1 else kind).long(), undrawn, truth.vocab_size)
     if kind == "batch":
-        return _distinct(source.targets.reshape(1, -1), not_in_batch(truth), truth.vocab_size)
+        return _distinct(source.targets.reshape(1, -1), unlisted(truth), truth.vocab_size)
     checks.must(
         truth.references is not None,
         "references",
@@ -152,7 +152,7 @@ def build_pool(kind: PoolName | Tensor, truth: Truth) -> Pool:
         None,
     )
     assert truth.references is not None
-    return _distinct(truth.references.flatten(1), undrawn, truth.vocab_size)
+    return _distinct(truth.references.flatten(1), unlisted(truth), truth.vocab_size)
 
 
 def batch_has_row(truth: Truth) -> bool:
@@ -175,10 +175,10 @@ def sets_of(pool: Pool, vocab_size: int | None) -> SetTable | None:
     return SetTable.of(pool.ids, pool.ids < vocab_size, vocab_size)
 
 
-def not_in_batch(truth: Truth) -> tuple[int, ...]:
-    """The ids that are in no pool; the targets are read as they came, so what is ignored in them is among these."""
-    ignored = (token for token in truth.source.ignored if token >= 0)
-    return tuple(sorted({*truth.specials.ids("undrawn"), *ignored}))
+def unlisted(truth: Truth) -> tuple[int, ...]:
+    """The ids that lists of tokens do not bring into a pool: what is never drawn, and PAD, which fills them up."""
+    pad = truth.specials.pad
+    return tuple(sorted({*truth.specials.ids("undrawn"), *(() if pad is None else (pad,))}))
 
 
 def check_pool(pool: PoolName | Tensor) -> PoolName | None:

@@ -62,7 +62,8 @@ class Refresh:
         checks.must(
             isinstance(fresh, Similarity), "make", "a function that gives a Similarity", checks.described(fresh)
         )
-        same = (fresh.mode, fresh.k, fresh.scale) == (token.mode, token.k, token.scale)
+        choices = ("tau", "beta", "mode", "k", "tail", "scale")
+        same = all(getattr(fresh, name) == getattr(token, name) for name in choices)
         checks.must(same, "make", "a function that gives the same law with other tables", "one that gives another law")
         fresh = fresh.to(token.units.device).prepare(objective.specials.ids("unsmoothed"))
         token.take(fresh)

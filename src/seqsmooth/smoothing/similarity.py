@@ -8,7 +8,7 @@ from torch import Tensor, nn
 from seqsmooth.ops import checks
 from seqsmooth.ops.sampling import Generator
 from seqsmooth.ops.similarity import SimilarityTable
-from seqsmooth.ops.soft_target import Rows, SoftTarget
+from seqsmooth.ops.soft_target import IGNORED, Rows, SoftTarget
 from seqsmooth.ops.tables import DenseTable, SparseTable, Table
 from seqsmooth.smoothing.law import checksum
 from seqsmooth.smoothing.model_matrix import Matrix, model_vectors
@@ -172,8 +172,8 @@ class Similarity(TokenLaw):
 
     @property
     def keeps_empty(self) -> bool:
-        """An empty slot has an empty row; but tokens are drawn for it all the same."""
-        return self.mode != "sampled"
+        """An empty slot has an empty row, and nothing is drawn for it."""
+        return True
 
     def prepare(self, unsmoothed: tuple[int, ...] = ()) -> Similarity:
         """The same law without mass for the given ids, its table built."""
@@ -214,9 +214,9 @@ class Similarity(TokenLaw):
             own = Rows(self._table(), target.ids, self.alpha * target.weights)
             return SoftTarget(target.ids, kept, (own, *rows))
         assert self.k is not None
-        tokens = target.ids.flatten().clamp_min(0)
-        drawn = draw_from(self._table(), tokens, self.k, self.units.dtype, generator)
-        drawn = drawn.view(*target.ids.shape, self.k).flatten(-2)
+        tokens = target.ids.flatten()
+        drawn = draw_from(self._table(), tokens.clamp_min(0), self.k, self.units.dtype, generator)
+        drawn = drawn.masked_fill(tokens.unsqueeze(-1) < 0, IGNORED).view(*target.ids.shape, self.k).flatten(-2)
         weights = (self.alpha / self.k * target.weights).repeat_interleave(self.k, -1)
         return SoftTarget(torch.cat([target.ids, drawn], -1), torch.cat([kept, weights], -1), rows)
 

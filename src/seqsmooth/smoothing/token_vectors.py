@@ -87,8 +87,9 @@ def principal(
     Of all projections these keep inner products best, in the mean over pairs; with `rank` = D they keep them all.
     """
     wide = widen(embeddings).masked_fill(~known.unsqueeze(-1), 0)
-    directions: Tensor = torch.linalg.eigh(wide.T @ wide).eigenvectors  # the largest come last
-    return wide @ directions[:, -rank:]
+    with torch.autocast(wide.device.type, enabled=False):  # which would round the products to bf16
+        directions: Tensor = torch.linalg.eigh(wide.T @ wide).eigenvectors  # the largest come last
+        return wide @ directions[:, -rank:]
 
 
 def apart(

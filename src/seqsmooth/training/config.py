@@ -48,8 +48,20 @@ class Optimizer:
         checks.must(fit, "optimizer.betas", "two numbers of 0 or more, below 1", list(self.betas))
 
 
+class _Schedule:
+    """What holds for the numbers of every schedule that has them."""
+
+    def __post_init__(self) -> None:
+        for name, least in (("warmup", 0), ("every", 1), ("patience", 1)):
+            if hasattr(self, name):
+                checks.at_least(f"schedule.{name}", getattr(self, name), least)
+        for name in ("factor", "final"):
+            if hasattr(self, name):
+                checks.non_negative(f"schedule.{name}", getattr(self, name))
+
+
 @dataclass(frozen=True)
-class Constant:
+class Constant(_Schedule):
     """The learning rate stays, after `warmup` steps."""
 
     warmup: int = 0
@@ -57,7 +69,7 @@ class Constant:
 
 
 @dataclass(frozen=True)
-class Step:
+class Step(_Schedule):
     """Times `factor` at the start of epoch `start` and every so many epochs after, as the paper's; epochs count from 0.
 
     `compound` is the authors' code: each epoch multiplies the rate of the epoch before by what the paper means as the
@@ -73,7 +85,7 @@ class Step:
 
 
 @dataclass(frozen=True)
-class InverseRoot:
+class InverseRoot(_Schedule):
     """Falls with the root of the steps after `warmup`."""
 
     warmup: int
@@ -81,7 +93,7 @@ class InverseRoot:
 
 
 @dataclass(frozen=True)
-class Cosine:
+class Cosine(_Schedule):
     """Falls to `final` of itself along half a cosine over the whole run."""
 
     warmup: int = 0
@@ -90,7 +102,7 @@ class Cosine:
 
 
 @dataclass(frozen=True)
-class Linear:
+class Linear(_Schedule):
     """Falls to `final` of itself in a straight line over the whole run."""
 
     warmup: int = 0
@@ -99,7 +111,7 @@ class Linear:
 
 
 @dataclass(frozen=True)
-class Plateau:
+class Plateau(_Schedule):
     """Times `factor` after `patience` validations in a row without a new best."""
 
     factor: float = 0.5

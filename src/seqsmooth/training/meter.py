@@ -66,12 +66,11 @@ class Meter:
         return [*sums.tolist(), self.steps]
 
     def load(self, state: list[float], *, first: bool) -> None:
-        """Go on from such sums, which the first process keeps."""
-        *sums, tokens, steps = state
+        """Go on from such sums, which the first process keeps; but for tokens, which are counted by the clock."""
+        *sums, _, steps = state
         self.steps = int(steps)
         if first:
-            self.sums.copy_(torch.tensor(sums))
-            self.tokens.fill_(int(tokens))
+            self.sums.copy_(torch.tensor(sums, dtype=self.sums.dtype))
 
     def read(self, rate: Tensor | None = None) -> Reading | None:
         """The means, and start again; None after no step. Waits for the device, once, also for the `rate`."""

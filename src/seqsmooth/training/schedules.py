@@ -56,7 +56,6 @@ class Schedule:
 
 
 def _decays(section: sections.Step, epoch: int) -> int:
-    checks.at_least("schedule.every", section.every, 1)
     if not section.compound:
         return _met(section, epoch)
     return sum(_met(section, past) for past in range(epoch + 1))

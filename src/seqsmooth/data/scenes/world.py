@@ -18,7 +18,6 @@ COLOURS = ("red", "yellow", "green", "blue", "purple", "pink", "white", "black")
 SIZES = ("small", "medium", "large")
 SETTINGS = ("meadow", "beach", "sea", "snow", "night", "desert", "city")
 RELATIONS = ("left", "right", "above", "below")
-MOST = 4
 
 # How often each is met: some things are rare, as in the world.
 _SETTINGS = (24, 18, 18, 12, 10, 7, 11)
