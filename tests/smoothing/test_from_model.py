@@ -269,6 +269,14 @@ def test_it_follows_the_optimiser_every_n_steps() -> None:
     assert len(made) == 3
 
 
+def test_a_law_that_is_refused_changes_nothing() -> None:
+    kept, computed = (ss.Similarity(torch.randn(V, D), 0.2, stored=stored).prepare() for stored in (True, False))
+    before = kept.units.clone()
+    with pytest.raises(ValueError, match="`other` must be a law with table of shape"):
+        kept.take(computed)
+    assert torch.equal(kept.units, before)
+
+
 def test_what_cannot_be_refreshed_is_refused() -> None:
     model = Plain()
     with pytest.raises(ValueError, match="`objective` must be one with a Similarity, but is one with Dirac instead"):

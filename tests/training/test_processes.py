@@ -72,7 +72,8 @@ def test_the_loss_curve_is_that_of_one_process(tmp_path: Path) -> None:
         torch.testing.assert_close(ours[name], theirs[name], rtol=1e-3, atol=1e-4)
     held = torch.load(two.last, weights_only=True)["seqsmooth"]
     assert len(held["generators"]) == 2
-    assert not torch.equal(held["generators"][0]["samples"], held["generators"][1]["samples"])
+    for source in ("samples", "host"):  # the latter of dropout
+        assert not torch.equal(held["generators"][0][source], held["generators"][1][source])
 
 
 def test_accumulated_batches_are_one_batch(tmp_path: Path) -> None:

@@ -155,11 +155,12 @@ class Similarity(TokenLaw):
         """Take over the tables of another law, in place: a CUDA graph that reads them sees the new ones."""
         held = ("units", "known", "counts", "table", "neighbours", "masses")
         checks.must(self.alpha == other.alpha, "other", f"a law with alpha = {self.alpha}", other.alpha)
-        for name in held:
-            mine, theirs = getattr(self, name), getattr(other, name)
+        pairs = [(getattr(self, name), getattr(other, name)) for name in held]
+        for name, (mine, theirs) in zip(held, pairs, strict=True):  # all, before anything is written over
             shape = None if mine is None else tuple(mine.shape)
             same = shape == (None if theirs is None else tuple(theirs.shape))
             checks.must(same, "other", f"a law with {name} of shape {shape}", "another")
+        for mine, theirs in pairs:
             if mine is not None:
                 mine.copy_(theirs)
         if self._computed is not None:

@@ -78,8 +78,10 @@ class Learner(pl.LightningModule):
 
     def on_train_start(self) -> None:
         """Make what must be where the weights are; take up what a checkpoint held."""
-        self._source = torch.Generator(self.device)
-        self._source.manual_seed((self.config.seed * 1009 + self.global_rank) % 2**63)
+        seed = (self.config.seed * 1009 + self.global_rank) % 2**63
+        self._source = torch.Generator(self.device).manual_seed(seed)
+        if self.global_rank > 0:  # or else dropout would be alike in all; the first goes on as one by itself does
+            torch.manual_seed(seed)
         optimizer = self._optimizer()
         for group in optimizer.param_groups:  # as read from a checkpoint they may be on the host
             group["lr"] = torch.as_tensor(group["lr"], dtype=torch.float32).to(self.device)
