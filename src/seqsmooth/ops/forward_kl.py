@@ -55,8 +55,12 @@ def forward_kl(
     checks.one_of("reduction", reduction, REDUCTIONS)
     check_divisor(reduction, num_items)
     checks.floats("logits", logits)
+    checks.must(logits.dim() >= 1, "logits", "of shape (..., V)", "a scalar")
+    checks.must(isinstance(store, TopK), "store", "a TopK, as TopK(ids, logprobs)", checks.described(store))
+    if weight is not None:
+        checks.shape("weight", weight, None, logits.shape[-1], letters="(V, D)")
     checks.must(
-        weight is None or tail != "bucket", "tail", "one of 'zero', 'uniform', 'renormalise' with `weight`", tail
+        weight is None or tail != "bucket", "tail", "one of 'zero', 'uniform', 'renormalise' with `weight`", repr(tail)
     )
     vocab_size = logits.shape[-1] if weight is None else weight.shape[0]
     spread: Tail = "zero" if tail == "bucket" else tail
@@ -67,9 +71,9 @@ def forward_kl(
     else:
         losses = linear_cross_entropy(logits, weight, target, reduction="none")
     entropy = store.entropy(tail=spread, vocab_size=vocab_size)
-    if tail == "bucket" and store.ids.shape[-1] > 0:  # or else no position has any token, and none counts
-        losses = losses + _bucket(logits, store)
     kept = target.kept()
+    if tail == "bucket" and store.ids.shape[-1] > 0:  # or else no position has any token, and none counts
+        losses = losses + _bucket(logits, store, kept)
     losses = (losses - entropy.to(losses.dtype)).masked_fill(~kept, 0)
     if reduction == "none":
         return losses
@@ -78,10 +82,10 @@ def forward_kl(
     return losses.sum() / (kept.sum().clamp_min(1) if num_items is None else num_items)
 
 
-def _bucket(logits: Tensor, store: TopK) -> Tensor:
+def _bucket(logits: Tensor, store: TopK, kept: Tensor) -> Tensor:
     """R (ln r - ln(1 - sum_k p_k)): the part of all tokens that are not listed; r is the teacher's rest."""
     used = store.logprobs > -torch.inf
-    wide = widen(logits).masked_fill(~store.listed.unsqueeze(-1), 0)
+    wide = widen(logits).masked_fill(~kept.unsqueeze(-1), 0)  # whatever the others hold must not reach the gradient
     # Padding points at a listed token, which is closed anyway.
     best = store.ids.gather(-1, store.logprobs.argmax(-1, keepdim=True))
     rest = wide.scatter(-1, torch.where(used, store.ids, best).clamp_min(0), LEAST).logsumexp(-1)
