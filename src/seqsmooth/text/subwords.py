@@ -19,9 +19,9 @@ BEGINS = ("▁", "Ġ", "")
 def subword_kinds(tokens: Sequence[str | None] | Mapping[str, int]) -> Tensor:  # (V,) int64
     """A kind for each token, for `Similarity(kinds=...)`: a piece then shares its mass with pieces that fit its place.
 
-    The convention is the one that most tokens of the vocabulary keep: WordPiece ("##ing" goes on), SentencePiece ("▁the"
-    begins), byte-level BPE ("Ġthe" begins), subword-nmt ("th@@" is not the end of a word, a kind of its own); without any
-    of these, every token is a word. Tokens in brackets, "<s>", "[CLS]", "<|end|>", "<0x0A>", are special.
+    The convention is the one that most tokens of the vocabulary keep: WordPiece ("##ing" goes on), SentencePiece
+    ("▁the" begins), byte-level BPE ("Ġthe" begins), subword-nmt ("th@@" is not the end of a word, a kind of its own);
+    without any of these, every token is a word. Tokens in brackets, "<s>", "[CLS]", "<|end|>", "<0x0A>", are special.
 
     Args:
         tokens: the vocabulary in the order of its ids, as `tokenizer.convert_ids_to_tokens(range(V))` gives it, or from
