@@ -86,6 +86,14 @@ def test_a_number_that_is_annealed_too_far_is_refused_before_anything_is_learned
     assert not (tmp_path / "run").exists()
 
 
+def test_validation_by_nothing_is_refused(tmp_path: Path) -> None:
+    captions(tmp_path / "corpus")
+    made = parse_config(values(tmp_path / "corpus", validation={"metrics": []}))
+    with pytest.raises(ValueError, match=r"^`validation.metrics` must be a metric or more, but is none instead\.$"):
+        train(made, tmp_path / "run")
+    assert not (tmp_path / "run").exists()
+
+
 @pytest.mark.parametrize("seed", [-1, 2**63])
 def test_a_seed_that_no_generator_takes(tmp_path: Path, seed: int) -> None:
     captions(tmp_path / "corpus")

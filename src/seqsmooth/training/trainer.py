@@ -116,6 +116,7 @@ def _check(config: Config, corpus: Corpus) -> None:
     checks.must(checks.at_least("seed", config.seed, 0) < 2**63, "seed", rule, config.seed)
     for name, split in (("train", config.data.train), ("validation", config.data.validation)):
         checks.one_of(f"data.{name}", split, tuple(corpus.splits))
+    checks.must(len(validation.metrics) > 0, "validation.metrics", "a metric or more", "none")
     for name in validation.metrics:
         checks.one_of("validation.metrics", name, suite.NAMES)
     rule = f"one of `validation.metrics`, {', '.join(validation.metrics)}"
