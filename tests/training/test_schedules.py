@@ -96,7 +96,7 @@ def test_what_cannot_be_annealed(key: str) -> None:
 def test_a_number_is_annealed_once_and_from_a_start_on() -> None:
     given = config(key="sequence.alpha")
     twice = replace(given, objective=replace(given.objective, anneal=given.objective.anneal * 2))
-    with pytest.raises(ValueError, match=r"^`objective.anneal.key` must be there once, but is sequence.alpha twice inst"):
+    with pytest.raises(ValueError, match=r"^`objective.anneal.key` must be there once, but is sequence.alpha twice"):
         annealed(twice, 1)
     with pytest.raises(ValueError, match=r"^`objective.anneal.delay` must be 0 or more, but is -1 instead\.$"):
         annealed(config(key="sequence.alpha", delay=-1), 1)
