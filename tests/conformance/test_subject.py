@@ -100,7 +100,7 @@ def test_a_loss_that_always_shifts_is_given_what_it_throws_away() -> None:
     [
         ("losses_of_somebody", "`loss` must be MODULE:NAME, as torch.nn.functional:cross_entropy, but is"),
         ("losses_of_somebody:nobody", "`loss` must be a name in losses_of_somebody, but is nobody instead."),
-        ("losses_of_somebody:number", "`loss` must be a function, a module or a class of them, but is an int instead."),
+        ("losses_of_somebody:number", "`loss` must be a function, an nn.Module or a class of either, but is an int instead."),
         (
             "of_nobody:loss",
             "`of_nobody` must be a module that can be imported, but is not: No module named 'of_nobody'.",
