@@ -5,11 +5,13 @@ from __future__ import annotations
 import fcntl
 from pathlib import Path
 
+import numpy as np
 import pytest
 import torch
 
 from oracles.small_corpora import captions
 from oracles.small_runs import values, weights
+from seqsmooth.data import FeatureStore, Side, write_captions
 from seqsmooth.training.config import Optimizer
 from seqsmooth.training.reader import parse_config
 from seqsmooth.training.trainer import train
@@ -84,6 +86,20 @@ def test_a_number_that_is_annealed_too_far_is_refused_before_anything_is_learned
     with pytest.raises(ValueError, match=f"`alpha` must be between 0 and 1, but is {told} instead"):
         train(parse_config(made), tmp_path / "run")
     assert not (tmp_path / "run").exists()
+
+
+def test_items_without_references_are_found_before_anything_is_learned(tmp_path: Path) -> None:
+    images: list[tuple[int | str, list[str]]] = [(1, ["a dog", "the dog"]), (2, [])]
+    features = FeatureStore([1, 2], np.eye(2, 4, dtype=np.float32))
+    write_captions(tmp_path / "corpus", {"train": images[:1], "val": images}, features, side=Side(min_count=1))
+    made = values(tmp_path / "corpus", trainer={"max_epochs": 1}, data={"captions_per_image": None})
+    made["objective"] = {}
+    rule = "a split whose items all have references, but is val, where 1 have none, instead"
+    with pytest.raises(ValueError, match=rf"^`data.validation` must be {rule}\.$"):
+        train(parse_config(made), tmp_path / "run")
+    assert not (tmp_path / "run").exists()
+    train(parse_config({**made, "validation": {"limit": 1}}), tmp_path / "limited")
+    train(parse_config({**made, "validation": {"every": 0}}), tmp_path / "none")
 
 
 def test_validation_by_nothing_is_refused(tmp_path: Path) -> None:

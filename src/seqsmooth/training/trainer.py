@@ -13,6 +13,7 @@ from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytorch_lightning as pl
 import torch
 from pytorch_lightning.strategies import DDPStrategy, SingleDeviceStrategy, Strategy
@@ -141,6 +142,11 @@ def _check(config: Config, corpus: Corpus) -> None:
     ):
         if value is not None:
             checks.at_least(key, value, 1)
+    if validation.every > 0:
+        written = np.diff(corpus.split(config.data.validation).firsts)[: validation.limit]
+        without = int((written == 0).sum())
+        rule = "a split whose items all have references"
+        checks.must(without == 0, "data.validation", rule, f"{config.data.validation}, where {without} have none,")
     check_loggers(section.loggers)
     if config.objective.anneal:
         builder = Builder(corpus)
