@@ -57,7 +57,7 @@ def test_the_known_ones_fill_a_page(
         ([], "`loss` must be given, or else --known, but is None instead."),
         (["a:b", "--known"], "`loss` must be given, or else --known, but is a:b instead."),
         (["nowhere:loss"], "`nowhere` must be a module that can be imported, but is not: No module named 'nowhere'."),
-        (["torch:nn"], "`loss` must be a function, a module or a class of them, but is a module instead."),
+        (["torch:nn"], "`loss` must be a function, an nn.Module or a class of either, but is a module instead."),
         (
             ["seqsmooth:cross_entropy", "--device", "tpu"],
             "`device` must be one of 'cpu', 'cuda', but is 'tpu' instead.",

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from pathlib import Path
 
 import pytest
@@ -41,7 +42,7 @@ class Smoothed(torch.nn.Module):
 def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     (tmp_path / "losses_of_somebody.py").write_text(LOSSES, encoding="utf-8")
     monkeypatch.chdir(tmp_path)
-    monkeypatch.setattr("sys.path", ["nowhere"])
+    monkeypatch.setattr("sys.path", [place for place in sys.path if place])  # without the current folder
     return tmp_path
 
 
@@ -100,7 +101,10 @@ def test_a_loss_that_always_shifts_is_given_what_it_throws_away() -> None:
     [
         ("losses_of_somebody", "`loss` must be MODULE:NAME, as torch.nn.functional:cross_entropy, but is"),
         ("losses_of_somebody:nobody", "`loss` must be a name in losses_of_somebody, but is nobody instead."),
-        ("losses_of_somebody:number", "`loss` must be a function, a module or a class of them, but is an int instead."),
+        (
+            "losses_of_somebody:number",
+            "`loss` must be a function, an nn.Module or a class of either, but is an int instead.",
+        ),
         (
             "of_nobody:loss",
             "`of_nobody` must be a module that can be imported, but is not: No module named 'of_nobody'.",

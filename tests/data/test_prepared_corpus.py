@@ -3,6 +3,7 @@ from __future__ import annotations
 import errno
 import json
 import os
+import re
 import signal
 import subprocess
 import sys
@@ -12,6 +13,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+import torch
 
 from data.corpora import caption_corpus, captions, pair_corpus
 from seqsmooth.data import FeatureStore, Side, TokenStore, open_corpus, write_captions, write_pairs
@@ -215,11 +217,42 @@ def test_images_without_features_are_refused_or_dropped(tmp_path: Path) -> None:
         ([("i", ["a", " "])], r"caption 2 of the image 'i' of train` must be a text with words, but is empty instead"),
         ([("i", [["a b"]])], r"must be words without white space, but is \['a b'\] instead"),
         ([], "`train` must be a split with images, but is empty instead"),
+        ([("i", "dog")], "^`captions of the image 'i' of train` must be a list of texts, but is 'dog' instead"),
+        ([("i", ["a", None])], "^`caption 2 of the image 'i' of train` must be a text with words, but is None instead"),
+        ([("i", ["a"]), ("i", ["b"])], "^`train` must be a split with each image once, but is 'i' twice instead"),
     ],
 )
 def test_captions_that_cannot_be_are_one_sentence(tmp_path: Path, given: list[Any], told: str) -> None:
     with pytest.raises(ValueError, match=told):
         write_captions(tmp_path / "c", {"train": given})
+    assert list(tmp_path.iterdir()) == []
+
+
+@pytest.mark.parametrize("pair", ["ab", ("a",), None])
+def test_pairs_that_cannot_be_are_one_sentence(tmp_path: Path, pair: Any) -> None:
+    sentence = f"`pair 2 of train` must be a source and a target, but is {pair!r} instead."
+    with pytest.raises(ValueError, match=f"^{re.escape(sentence)}$"):
+        write_pairs(tmp_path / "c", {"train": [("a", "b"), pair]})
+    assert list(tmp_path.iterdir()) == []
+
+
+@pytest.mark.parametrize(
+    ("call", "sentence"),
+    [
+        (lambda out: write_captions(out, [(1, ["a"])]), "`splits` must be a mapping from names to items, but is a list"),  # type: ignore[arg-type]
+        (
+            lambda out: write_captions(out, {"train": [(1, ["a"])]}, np.eye(1)),  # type: ignore[arg-type]
+            "`features` must be a FeatureStore, or None, but is a ndarray",
+        ),
+        (lambda out: Side("ptb"), "`tokeniser` must be a tokeniser (`seqsmooth.text.tokeniser` makes one of a name)"),  # type: ignore[arg-type]
+        (lambda out: FeatureStore([1], [[1.0]]), "`features` must be an array of numpy, a row an image, but is a list"),  # type: ignore[arg-type]
+        (lambda out: FeatureStore([1], torch.ones(1, 2)), "`features` must be an array of numpy, a row an image, but"),  # type: ignore[arg-type]
+        (lambda out: FeatureStore([1], np.array(1.0)), "`features` must be an array of numpy, a row an image, but"),
+    ],
+)
+def test_things_of_another_kind_are_one_sentence(tmp_path: Path, call: Any, sentence: str) -> None:
+    with pytest.raises(ValueError, match=f"^{re.escape(sentence)}"):
+        call(tmp_path / "c")
     assert list(tmp_path.iterdir()) == []
 
 

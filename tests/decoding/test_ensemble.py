@@ -80,6 +80,10 @@ def test_a_member_in_training_mode_is_noticed() -> None:
 @pytest.mark.parametrize(
     ("make", "message"),
     [
+        (
+            lambda: Ensemble(torch.nn.Linear(2, 2)),  # type: ignore[arg-type]
+            "`members` must be a list of models, but is a Linear instead.",
+        ),
         (lambda: Ensemble([]), "`members` must be one or more, but is none instead."),
         (
             lambda: Ensemble([small_model("show_tell", 5), small_model("top_down", 6)]),

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -139,3 +140,9 @@ def test_a_step_of_padding_alone_is_no_step() -> None:
     module.summed(module.objective(logits, torch.full((1, 3), -100))).backward()
     module.on_before_optimizer_step(torch.optim.SGD(module.parameters(), LR))
     assert all(bool((value.grad == 0).all()) for value in module.net.parameters())
+
+
+def test_what_is_summed_is_a_loss() -> None:
+    sentence = "`loss` must be the Loss that an objective returns, whose tokens are counted, but is a Tensor instead."
+    with pytest.raises(ValueError, match=f"^{re.escape(sentence)}$"):
+        Module([]).summed(torch.tensor(1.0))  # type: ignore[arg-type]

@@ -259,6 +259,19 @@ def test_a_batch_without_any_reference_can_be_scored() -> None:
     assert candidates.target.dense(9)[0, 0].tolist() == [[0, 0, 0, 0, 1, 0, 0, 0, 0], [0, 0, 0, 0, 0, 1, 0, 0, 0]]
 
 
+@pytest.mark.parametrize("references", [[], [[]]])
+def test_a_batch_without_any_references_is_like_one_with_some(references: Any) -> None:
+    """As an item without references among others: its pool is empty, and no reward says anything."""
+    alone = WithReferences(lambda features: {})([{"references": references}] * 2)["references"]
+    proposal = ss.Hamming(tau=0.3, pool="refs")
+    law = ss.Rewarded(ss.rewards.Bleu(), proposal, tau=0.5, samples=2)
+    objective = ss.Objective(law, lazy=False, vocab_size=9, specials=ss.Specials(bos=1))
+    candidates = objective.propose(torch.tensor([[5, 6], [7, 8]]), references=alone)
+    assert (candidates.sequences == torch.tensor([[[5, 6]], [[7, 8]]])).all()
+    loss = objective(torch.zeros(2, 3, 2, 9), candidates)
+    torch.testing.assert_close(loss.total, torch.tensor(9.0).log())
+
+
 def test_references_go_around_a_collator() -> None:
     with pytest.raises(ValueError, match=r"`collator` must be callable, but is a str instead\."):
         WithReferences("references")  # type: ignore[arg-type]

@@ -301,3 +301,89 @@ def test_what_is_no_list_of_probabilities_is_refused() -> None:
         ss.TopK(torch.tensor([[1]]), torch.tensor([[-1.0]])).entropy(tail="uniform")
     with pytest.raises(ValueError, match="`temperature` must be greater than 0"):
         ss.TopK(torch.tensor([[1]]), torch.tensor([[-1.0]])).tempered(0.0)
+
+
+@pytest.mark.parametrize("tail", ["zero", "uniform", "renormalise", "bucket"])
+@pytest.mark.parametrize("bad", [math.nan, math.inf, -math.inf])
+def test_what_is_masked_does_not_reach_the_gradient(tail: Any, bad: float) -> None:
+    student, _, store = pair(0, 3)
+    mask = torch.ones(2, 3, dtype=torch.bool)
+    mask[0, 1] = False
+    clean, dirty = student.clone().requires_grad_(), student.clone()
+    dirty[0, 1] = bad
+    dirty.requires_grad_()
+    for logits in (clean, dirty):
+        ss.forward_kl(logits, store, tail=tail, mask=mask).backward()
+    assert torch.equal(clean.grad, dirty.grad)  # type: ignore[arg-type]
+
+
+def test_some_of_the_positions_are_never_some_of_the_tokens() -> None:
+    one = ss.TopK(torch.tensor([[4, 7], [5, 6]]), torch.full((2, 2), -1.0))  # one sequence, not in a batch
+    with pytest.raises(ValueError, match=r"^`ids` must be of shape \(B, T, K\), but is \(2, 2\) instead\.$"):
+        one.part(slice(1, None))
+    with pytest.raises(ValueError, match=r"^`positions` must be a slice, as slice\(1, None\), but is 1 instead\.$"):
+        pair(0, 3)[2].part(1)  # type: ignore[arg-type]
+
+
+def test_a_vocabulary_that_cannot_be_is_refused() -> None:
+    store = ss.TopK(torch.tensor([[5, -1]]), torch.tensor([[-1.0, -math.inf]]))
+    for size, sentence in (
+        (5, "`ids` must be ids in [0, 5), but is 5 at its highest instead."),
+        (0, "`vocab_size` must be 1 or more, but is 0 instead."),
+        ("9", "`vocab_size` must be a whole number, but is '9' instead."),
+    ):
+        with pytest.raises(ValueError, match=f"^{re.escape(sentence)}$"):
+            store.tempered(2.0, vocab_size=size)  # type: ignore[arg-type]
+        with pytest.raises(ValueError, match=f"^{re.escape(sentence)}$"):
+            store.entropy(tail="uniform", vocab_size=size)  # type: ignore[arg-type]
+
+
+def test_a_position_that_is_not_listed_has_no_entropy() -> None:
+    store = ss.TopK(torch.tensor([[4], [0]]), torch.tensor([[0.0], [-math.inf]]))
+    for tail in ("zero", "uniform", "renormalise"):
+        assert store.entropy(tail=tail, vocab_size=V).tolist() == [0, 0]  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize("k", [0, -1, 1.5])
+def test_vllms_k_is_1_or_more(k: Any) -> None:
+    rule = "a whole number" if k == 1.5 else "1 or more"
+    with pytest.raises(ValueError, match=f"^`k` must be {rule}, but is {k} instead"):
+        ss.TopK.from_vllm([PROMPT], k=k)
+
+
+def test_a_position_of_padding_alone_in_distillkits_logits() -> None:
+    values = torch.tensor([[1.0, 0.0], [-math.inf, -math.inf]])
+    store = ss.TopK.from_distillkit(SparseSignal(torch.tensor([[1, 2], [0, 0]]), values, False))
+    assert store.listed.tolist() == [True, False]
+    torch.testing.assert_close(store.mass(), torch.tensor([1.0, 0.0]))
+
+
+@pytest.mark.parametrize(
+    ("call", "sentence"),
+    [
+        (
+            lambda: ss.forward_kl(torch.zeros(1, 2, V), (torch.zeros(1, 2, 1).long(), torch.zeros(1, 2, 1))),  # type: ignore[arg-type]
+            "`store` must be a TopK, as TopK(ids, logprobs), but is a tuple instead.",
+        ),
+        (
+            lambda: ss.forward_kl(torch.tensor(1.0), pair(0, 1)[2]),
+            "`logits` must be of shape (..., V), but is a",
+        ),
+        (
+            lambda: ss.forward_kl(torch.zeros(2, 3, 4), pair(0, 1)[2], weight=[1.0]),  # type: ignore[arg-type]
+            "`weight` must be a torch.Tensor, but is a list instead.",
+        ),
+        (
+            lambda: ss.TopK.from_distillkit({"sparse_ids": None}),
+            "`signal` must be a SparseSignal, with `sparse_ids`, `sparse_values` and `log_values`, but is a dict",
+        ),
+        (lambda: ss.TopK.from_trl(torch.ones(1)), "`result` must be a dictionary, but is a Tensor instead."),  # type: ignore[arg-type]
+        (
+            lambda: ss.TopK.from_trl({"topk_token_ids": [[1]], "topk_logprobs": [[0.0]]}),  # type: ignore[dict-item]
+            "`topk_token_ids` must be a torch.Tensor, but is a list instead.",
+        ),
+    ],
+)
+def test_what_is_no_store_is_refused(call: Any, sentence: str) -> None:
+    with pytest.raises(ValueError, match=f"^{re.escape(sentence)}"):
+        call()

@@ -155,6 +155,11 @@ def test_what_is_true_of_all_tables_is_said_once(results: Results) -> None:
     assert "[Benchmarks](benchmarks.md)" in reading
 
 
+def test_two_runs_at_once_shared_the_device_with_another() -> None:
+    told = text(make_page(Results(tuple(several("MLE", 0.0, 2)))))
+    assert "the wall time of a run, while another shared the device:" in told
+
+
 def test_nothing_is_explained_that_is_not_there() -> None:
     bare = [replace(one, behaviour=None, examples=()) for one in several("MLE", 0.0, 1)]
     told = text(make_page(Results(tuple(bare))))

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from typing import Any
 
 import pytest
 import torch
@@ -289,6 +290,22 @@ def test_what_cannot_be_refreshed_is_refused() -> None:
             ss.Refresh(objective, lambda other=other: ss.Similarity.from_model(model, **other), every=1).now()
     with pytest.raises(ValueError, match="`other` must be a law with units of shape"):
         ss.Refresh(objective, lambda: ss.Similarity(torch.randn(V, D + 1), 0.2), every=1).now()
+    with pytest.raises(ValueError, match=r"^`make` must be a function that makes a .*, but is a Similarity instead\.$"):
+        ss.Refresh(objective, objective.token, every=1)  # type: ignore[arg-type]
+    refresh = ss.Refresh(objective, lambda: ss.Similarity.from_model(model, tau=0.2), every=1)
+    with pytest.raises(ValueError, match=r"^`optimiser` must be a torch.optim.Optimizer .*, but is None instead\.$"):
+        refresh.attach(None)  # type: ignore[arg-type] # a Trainer's, before it is made
+
+
+@pytest.mark.parametrize("stored", [True, False])
+@pytest.mark.parametrize("change", [{"tau": 0.3}, {"beta": 0.2}])
+def test_a_refreshed_law_keeps_its_numbers(change: dict[str, float], stored: bool) -> None:
+    """Where the table is stored another temperature would be taken over, and where it is not it would be lost."""
+    model, counts = Plain(), torch.arange(1.0, V + 1)
+    options: dict[str, Any] = {"tau": 0.2, "beta": 0.1, "counts": counts, "stored": stored}
+    objective = ss.Objective(token=ss.Similarity.from_model(model, **options))
+    with pytest.raises(ValueError, match="`make` must be a function that gives the same law with other tables"):
+        ss.Refresh(objective, lambda: ss.Similarity.from_model(model, **options | change), every=1).now()
 
 
 @pytest.mark.parametrize("stored", [True, False])

@@ -5,11 +5,13 @@ from __future__ import annotations
 import fcntl
 from pathlib import Path
 
+import numpy as np
 import pytest
 import torch
 
 from oracles.small_corpora import captions
 from oracles.small_runs import values, weights
+from seqsmooth.data import FeatureStore, Side, write_captions
 from seqsmooth.training.config import Optimizer
 from seqsmooth.training.evaluation import Validator
 from seqsmooth.training.reader import parse_config
@@ -109,6 +111,28 @@ def test_the_greatest_seed_is_one(tmp_path: Path) -> None:
     captions(tmp_path / "corpus")
     made = values(tmp_path / "corpus", seed=2**63 - 1, trainer={"max_epochs": 1, "max_steps": 1})
     assert train(parse_config(made), tmp_path / "run").finished
+
+
+def test_items_without_references_are_found_before_anything_is_learned(tmp_path: Path) -> None:
+    images: list[tuple[int | str, list[str]]] = [(1, ["a dog", "the dog"]), (2, [])]
+    features = FeatureStore([1, 2], np.eye(2, 4, dtype=np.float32))
+    write_captions(tmp_path / "corpus", {"train": images[:1], "val": images}, features, side=Side(min_count=1))
+    made = values(tmp_path / "corpus", trainer={"max_epochs": 1}, data={"captions_per_image": None})
+    made["objective"] = {}
+    rule = "a split whose items all have references, but is val, where 1 have none, instead"
+    with pytest.raises(ValueError, match=rf"^`data.validation` must be {rule}\.$"):
+        train(parse_config(made), tmp_path / "run")
+    assert not (tmp_path / "run").exists()
+    train(parse_config({**made, "validation": {"limit": 1}}), tmp_path / "limited")
+    train(parse_config({**made, "validation": {"every": 0}}), tmp_path / "none")
+
+
+def test_validation_by_nothing_is_refused(tmp_path: Path) -> None:
+    captions(tmp_path / "corpus")
+    made = parse_config(values(tmp_path / "corpus", validation={"metrics": []}))
+    with pytest.raises(ValueError, match=r"^`validation.metrics` must be a metric or more, but is none instead\.$"):
+        train(made, tmp_path / "run")
+    assert not (tmp_path / "run").exists()
 
 
 @pytest.mark.parametrize("seed", [-1, 2**63])

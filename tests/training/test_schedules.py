@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import math
+import re
 from dataclasses import replace
 from typing import Any
 
@@ -80,7 +81,22 @@ def test_annealing() -> None:
     assert [annealed_value(cliff, epoch) for epoch in (0, 3, 4)] == [0, 0, 0.8]
 
 
-@pytest.mark.parametrize("key", ["sequence.beta", "sequence", "sequence.pool", "token.alpha.x", "lazy"])
+NUMBERS = "(sequence.tau, sequence.alpha, entropy)"
+
+
+@pytest.mark.parametrize(
+    "key", ["sequence.beta", "sequence", "sequence.pool", "token.alpha", "token.alpha.x", "lazy", "sequence.samples"]
+)
 def test_what_cannot_be_annealed(key: str) -> None:
-    with pytest.raises(ValueError, match=r"`objective\.anneal\.key` must be a number of this objective"):
+    sentence = f"`objective.anneal.key` must be a number of this objective {NUMBERS}, but is {key} instead."
+    with pytest.raises(ValueError, match=f"^{re.escape(sentence)}$"):
         annealed(config(key=key), 1)
+
+
+def test_a_number_is_annealed_once_and_from_a_start_on() -> None:
+    given = config(key="sequence.alpha")
+    twice = replace(given, objective=replace(given.objective, anneal=given.objective.anneal * 2))
+    with pytest.raises(ValueError, match=r"^`objective.anneal.key` must be there once, but is sequence.alpha twice"):
+        annealed(twice, 1)
+    with pytest.raises(ValueError, match=r"^`objective.anneal.delay` must be 0 or more, but is -1 instead\.$"):
+        annealed(config(key="sequence.alpha", delay=-1), 1)

@@ -181,7 +181,7 @@ def _imported(name: str) -> Callable[..., Any]:
     for part in path.split("."):
         checks.must(hasattr(found, part), "loss", f"a name in {module}", path)
         found = getattr(found, part)
-    checks.must(callable(found), "loss", "a function, a module or a class of them", checks.described(found))
+    checks.must(callable(found), "loss", "a function, an nn.Module or a class of either", checks.described(found))
     function: Callable[..., Any] = found
     return function
 

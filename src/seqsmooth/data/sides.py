@@ -40,6 +40,8 @@ class Side:
     vocabulary: Vocabulary | None = None
 
     def __post_init__(self) -> None:
+        rule = "a tokeniser (`seqsmooth.text.tokeniser` makes one of a name)"
+        checks.must(callable(self.tokeniser), "tokeniser", rule, repr(self.tokeniser))
         checks.at_least("min_count", self.min_count, 1)
         if self.most_words is not None:
             checks.at_least("most_words", self.most_words, 1)
@@ -91,6 +93,7 @@ class Lines:
 
 def check_words(words: Sequence[str], place: str) -> None:
     """Check that a text can be a line of words."""
+    checks.must(isinstance(words, Sequence), place, "a text with words", checks.described(words))
     checks.must(len(words) > 0, place, "a text with words", "empty")
     joined = "".join(words)
     whole = all(words) and " " not in joined and "\n" not in joined

@@ -74,6 +74,8 @@ def write_captions(
     side = side or Side()
     _check_splits(splits)
     _check_length(max_words)
+    known = features is None or hasattr(features, "row_shape")
+    checks.must(known, "features", "a FeatureStore, or None", checks.described(features))
     seen = features is not None and is_picture(features.row_shape, features.dtype)
     checks.must(not seen or dtype is None, "dtype", "left out for pictures, which are bytes", dtype)
     what = "pictures" if seen else "features"
@@ -83,6 +85,7 @@ def write_captions(
         words = WordCounts({}, 0)
         for name, images in splits.items():
             items[name], without, emptied = [], 0, 0
+            found: set[Id] = set()
             with Lines(out / f"{name}.targets.txt", counted=name == "train") as lines, _firsts(out, name) as firsts:
                 for identity, texts in images:
                     if features is not None and identity not in features.places:
@@ -90,6 +93,10 @@ def write_captions(
                         checks.must(missing == "drop", what, "there for every image", told)
                         without += 1
                         continue
+                    checks.must(identity not in found, name, "a split with each image once", f"{identity!r} twice")
+                    found.add(identity)
+                    listed = not isinstance(texts, str)  # or else its letters would be captions
+                    checks.must(listed, f"captions of the image {identity!r} of {name}", "a list of texts", repr(texts))
                     captions = [side.words(text) for text in texts]
                     some = [caption for caption in captions if caption or empty == "refuse"]
                     emptied += len(captions) - len(some)
@@ -174,7 +181,10 @@ def write_pairs(
                 Lines(out / f"{name}.targets.txt", counted=training) as targets,
                 _firsts(out, name) as firsts,
             ):
-                for number, (text, several) in enumerate(pairs, 1):
+                for number, pair in enumerate(pairs, 1):
+                    whole = isinstance(pair, Sequence) and not isinstance(pair, str) and len(pair) == 2
+                    checks.must(whole, f"pair {number} of {name}", "a source and a target", repr(pair))
+                    text, several = pair
                     read = source.words(text)
                     written = [target.words(one) for one in (several if isinstance(several, tuple) else (several,))]
                     if training and empty == "drop" and not (read and written and all(written)):
@@ -213,6 +223,7 @@ def write_pairs(
 
 
 def _check_splits(splits: Mapping[str, Any]) -> None:
+    checks.must(isinstance(splits, Mapping), "splits", "a mapping from names to items", checks.described(splits))
     checks.must("train" in splits, "splits", "some with a train among them", ", ".join(splits) or "none")
     for name in splits:
         plain = name.replace("_", "").replace("-", "").isalnum()

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from typing import Any, Literal
 
 import torch
@@ -46,6 +46,7 @@ class Ensemble(nn.Module):
         reads: Sequence[Sequence[int]] | None = None,
     ) -> None:
         super().__init__()
+        checks.must(isinstance(members, Iterable), "members", "a list of models", checks.described(members))
         members = list(members)
         checks.must(len(members) > 0, "members", "one or more", "none")
         for member in members:

@@ -45,8 +45,9 @@ class WithReferences:
         others = [{name: feature[name] for name in feature if name != self.column} for feature in features]
         batch = self.collator(others)
         lists = [_sequences(self.column, feature[self.column]) for feature in features]
-        most = max([1, *(len(item) for item in lists)])  # a reward compares with one at least, if it is empty
-        longest = max((len(one) for item in lists for one in item), default=0)
+        # At least a row of padding, so that a batch of items without references is like any other.
+        most = max([1, *map(len, lists)])
+        longest = max([1, *(len(one) for item in lists for one in item)])
         padded = torch.full((len(lists), most, longest), IGNORED)
         for row, item in enumerate(lists):
             for place, one in enumerate(item):

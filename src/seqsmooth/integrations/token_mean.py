@@ -27,6 +27,8 @@ class TokenMean:
 
     def summed(self, loss: Loss) -> Tensor:  # ()
         """What `training_step` returns: the loss of a micro-batch, a mean over its tokens, as their sum."""
+        rule = "the Loss that an objective returns, whose tokens are counted"
+        checks.must(isinstance(loss, Loss), "loss", rule, checks.described(loss))
         tokens = loss.tokens.detach().clone()
         self._tokens = tokens if self._tokens is None else self._tokens + tokens
         parts: int = self.trainer.accumulate_grad_batches  # by which Lightning will divide

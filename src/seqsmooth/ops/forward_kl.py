@@ -54,8 +54,12 @@ def forward_kl(
     checks.one_of("tail", tail, (*TAILS, "bucket"))
     check_divisor(reduction, num_items)
     checks.floats("logits", logits)
+    checks.must(logits.dim() >= 1, "logits", "of shape (..., V)", "a scalar")
+    checks.must(isinstance(store, TopK), "store", "a TopK, as TopK(ids, logprobs)", checks.described(store))
+    if weight is not None:
+        checks.shape("weight", weight, None, logits.shape[-1], letters="(V, D)")
     checks.must(
-        weight is None or tail != "bucket", "tail", "one of 'zero', 'uniform', 'renormalise' with `weight`", tail
+        weight is None or tail != "bucket", "tail", "one of 'zero', 'uniform', 'renormalise' with `weight`", repr(tail)
     )
     vocab_size = logits.shape[-1] if weight is None else weight.shape[0]
     spread: Tail = "zero" if tail == "bucket" else tail
@@ -75,7 +79,7 @@ def forward_kl(
 def _bucket(logits: Tensor, store: TopK, kept: Tensor) -> Tensor:
     """R (ln r - ln(1 - sum_k p_k)): the part of all tokens that are not listed; r is the teacher's rest."""
     used = store.logprobs > -torch.inf
-    wide = widen(logits).masked_fill(~kept.unsqueeze(-1), 0)
+    wide = widen(logits).masked_fill(~kept.unsqueeze(-1), 0)  # whatever the others hold must not reach the gradient
     # Padding points at a listed token, which is closed anyway.
     best = store.ids.gather(-1, store.logprobs.argmax(-1, keepdim=True))
     rest = wide.scatter(-1, torch.where(used, store.ids, best).clamp_min(0), LEAST).logsumexp(-1)

@@ -52,6 +52,7 @@ class Philox:
     ) -> None:
         """Go on from there; in place, where graphs look for it."""
         checks.shape("state", state, 3, letters="(3,)")
+        checks.integers("state", state)
         self.state.copy_(state)
 
     def uniforms(self, shape: tuple[int, ...]) -> Tensor:  # (*shape)

@@ -49,6 +49,8 @@ class TopK:
 
     def part(self, positions: slice) -> TopK:
         """Some of the positions, along the second dimension: `part(slice(1, None))` goes with `logits[:, :-1]`."""
+        checks.shape("ids", self.ids, None, None, None, letters="(B, T, K)")  # or else it would be some of the tokens
+        checks.must(isinstance(positions, slice), "positions", "a slice, as slice(1, None)", repr(positions))
         return TopK(self.ids[:, positions], self.logprobs[:, positions])
 
     def tempered(self, temperature: float, *, vocab_size: int | None = None) -> TopK:
@@ -67,6 +69,7 @@ class TopK:
         scaled = (logprobs - top) / temperature
         total = scaled.logsumexp(-1, keepdim=True)
         if vocab_size is not None:
+            self._check_vocabulary(vocab_size)
             others = (vocab_size - (logprobs > -math.inf).sum(-1, keepdim=True)).clamp_min(1)
             log_others = others.to(logprobs.dtype).log()
             share = torch.log1p(-self.mass().clamp(max=1).unsqueeze(-1)) - log_others
@@ -85,9 +88,14 @@ class TopK:
             return entropy
         checks.must(vocab_size is not None, "vocab_size", "given when `tail` is 'uniform'", None)
         assert vocab_size is not None
-        rest = (1 - self.mass()).clamp_min(0)
+        self._check_vocabulary(vocab_size)
+        rest = (1 - self.mass()).clamp_min(0) * self.listed  # of what is not listed nothing is known, and no tail made
         others = (vocab_size - used.sum(-1)).clamp_min(1)
         return entropy - torch.where(rest > 0, rest * (rest / others).clamp_min(1e-38).log(), 0)
+
+    def _check_vocabulary(self, vocab_size: int) -> None:
+        checks.at_least("vocab_size", vocab_size, 1)
+        checks.ids_below("ids", self.ids, vocab_size, where=self.logprobs > -math.inf)
 
     @classmethod
     def from_vllm(
@@ -109,6 +117,8 @@ class TopK:
             k: keep so many, the most probable; all of them by default.
             length: T; that of the longest sequence by default. What is missing is padding.
         """
+        if k is not None:
+            checks.at_least("k", k, 1)
         rows = [[_entries(position, k) for position in _listed(sequence)] for sequence in _listed(logprobs)]
         steps = max((len(row) for row in rows), default=0) if length is None else checks.at_least("length", length, 0)
         width = max((len(entries) for row in rows for entries in row), default=0)
@@ -125,14 +135,24 @@ class TopK:
     @classmethod
     def from_distillkit(cls, signal: Any) -> TopK:
         """A DistillKit `SparseSignal`: `sparse_ids` and `sparse_values`, log-probabilities or (the K only) logits."""
+        rule = "a SparseSignal, with `sparse_ids`, `sparse_values` and `log_values`"
+        parts = [hasattr(signal, name) for name in ("sparse_ids", "sparse_values", "log_values")]
+        checks.must(all(parts), "signal", rule, checks.described(signal))
         ids, values = signal.sparse_ids, signal.sparse_values
-        return cls(ids.long(), values if signal.log_values else widen(values).log_softmax(-1))
+        checks.integers("sparse_ids", ids)
+        checks.floats("sparse_values", values)
+        if not signal.log_values:
+            wide = widen(values)  # padding stays padding, also where a position has nothing else
+            values = torch.where(wide > -math.inf, wide - wide.logsumexp(-1, keepdim=True), wide)
+        return cls(ids.long(), values)
 
     @classmethod
     def from_trl(cls, result: Mapping[str, Tensor]) -> TopK:
         """What TRL's distillation trainers pass around: `topk_token_ids` and `topk_logprobs`, both (B, T, K)."""
+        checks.must(isinstance(result, Mapping), "result", "a dictionary", checks.described(result))
         for name in ("topk_token_ids", "topk_logprobs"):
             checks.must(name in result, "result", f"a dictionary with {name!r}", f"one with {sorted(result)}")
+        checks.integers("topk_token_ids", result["topk_token_ids"])
         return cls(result["topk_token_ids"].long(), result["topk_logprobs"])
 
 

@@ -44,7 +44,8 @@ def how_to_read(results: Results) -> str:
 
 def _seconds(results: Results) -> str:
     most = max((times.at_once(runs) for runs in times.by_device(results.records).values()), default=1)
-    shared = f", while up to {most - 1} others shared the device" if most > 1 else ""
+    others = "another" if most == 2 else f"up to {most - 1} others"
+    shared = f", while {others} shared the device" if most > 1 else ""
     return (
         f"- **Seconds a run** are the wall time of a run{shared}: they do not compare losses. [Benchmarks]"
         "(benchmarks.md) has what a batch costs with each loss, measured alone, beside the paper's own table of times."

@@ -6,12 +6,14 @@ from collections.abc import Callable
 from typing import Any
 
 import torch
-from torch import Tensor
+from torch import Tensor, nn
 
 from seqsmooth.ops import checks
 from seqsmooth.smoothing.objective import Objective
 from seqsmooth.smoothing.sequence_law import Setting
 from seqsmooth.smoothing.similarity import Similarity
+
+_CHOICES = ("tau", "beta", "mode", "k", "tail", "scale")
 
 
 class Refresh:
@@ -40,6 +42,9 @@ class Refresh:
         checks.must(
             isinstance(token, Similarity), "objective", "one with a Similarity", f"one with {type(token).__name__}"
         )
+        rule = "a function that makes a Similarity, as `lambda: Similarity.from_model(model, tau=0.2)`"
+        makes = callable(make) and not isinstance(make, nn.Module)  # a law would be called when its turn comes
+        checks.must(makes, "make", rule, checks.described(make))
         self.objective = objective
         self.make = make
         self.every = checks.at_least("every", every, 1)
@@ -62,8 +67,7 @@ class Refresh:
         checks.must(
             isinstance(fresh, Similarity), "make", "a function that gives a Similarity", checks.described(fresh)
         )
-        choices = ("tau", "beta", "mode", "k", "tail", "scale")
-        same = all(getattr(fresh, name) == getattr(token, name) for name in choices)
+        same = all(getattr(fresh, name) == getattr(token, name) for name in _CHOICES)
         checks.must(same, "make", "a function that gives the same law with other tables", "one that gives another law")
         fresh = fresh.to(token.units.device).prepare(objective.specials.ids("unsmoothed"))
         token.take(fresh)
@@ -74,6 +78,8 @@ class Refresh:
 
     def attach(self, optimiser: torch.optim.Optimizer) -> Any:
         """Count a step whenever the optimiser takes one; `remove()` of what it returns ends that."""
+        rule = "a torch.optim.Optimizer (a Trainer's is made by `trainer.create_optimizer()`)"
+        checks.must(hasattr(optimiser, "register_step_post_hook"), "optimiser", rule, checks.described(optimiser))
 
         def taken(*_: object) -> None:
             self.step()

@@ -8,17 +8,20 @@ import torch
 from torch import Tensor
 
 from seqsmooth.ops import checks
+from seqsmooth.text.pieces import join
 
 STARTS, CONTINUES, SIGNS, ALONE = 0, 1, 2, -1
 """Begins a word; goes on with one; holds no letter; is special, and has no company."""
+BEGINS = ("▁", "Ġ", "")
+"""Marks of pieces that begin a word; others mark pieces that do not, or not alone, make one."""
 
 
 def subword_kinds(tokens: Sequence[str | None] | Mapping[str, int]) -> Tensor:  # (V,) int64
     """A kind for each token, for `Similarity(kinds=...)`: a piece then shares its mass with pieces that fit its place.
 
-    The convention is read off the vocabulary: WordPiece ("##ing" goes on), SentencePiece ("▁the" begins), byte-level
-    BPE ("Ġthe" begins), subword-nmt ("th@@" is not the end of a word, a kind of its own); without any of these, every
-    token is a word. Tokens in brackets, "<s>", "[CLS]", "<|end|>", "<0x0A>", are special.
+    The convention is the one that most tokens of the vocabulary keep: WordPiece ("##ing" goes on), SentencePiece
+    ("▁the" begins), byte-level BPE ("Ġthe" begins), subword-nmt ("th@@" is not the end of a word, a kind of its own);
+    without any of these, every token is a word. Tokens in brackets, "<s>", "[CLS]", "<|end|>", "<0x0A>", are special.
 
     Args:
         tokens: the vocabulary in the order of its ids, as `tokenizer.convert_ids_to_tokens(range(V))` gives it, or from
@@ -28,27 +31,39 @@ def subword_kinds(tokens: Sequence[str | None] | Mapping[str, int]) -> Tensor:  
         >>> subword_kinds(["<s>", "▁the", "s", "▁2"]).tolist()
         [-1, 0, 1, 2]
     """
-    listed = _by_id(tokens) if isinstance(tokens, Mapping) else tokens
-    known = [token for token in listed if token is not None]
-    if any(token.startswith("##") for token in known):
-        marked, mark, start = str.startswith, "##", False
-    elif any(token.startswith("▁") for token in known):
-        marked, mark, start = str.startswith, "▁", True
-    elif any(token.startswith("Ġ") for token in known):
-        marked, mark, start = str.startswith, "Ġ", True
-    elif any(token.endswith("@@") for token in known):
-        marked, mark, start = str.endswith, "@@", False
-    else:
-        marked, mark, start = str.startswith, "", True
-    kinds = []
+    listed = _by_id(tokens) if isinstance(tokens, Mapping) else list(tokens)
     for token in listed:
-        if token is None or _special(token):
-            kinds.append(ALONE)
-        elif not any(letter.isalpha() for letter in token.strip("▁Ġ").removeprefix("##").removesuffix("@@")):
-            kinds.append(SIGNS)
-        else:
-            kinds.append(STARTS if marked(token, mark) == start else CONTINUES)
-    return torch.tensor(kinds, dtype=torch.long)
+        words = token is None or isinstance(token, str)
+        checks.must(words, "tokens", "strings, or None where an id has no token", checks.described(token))
+    mark = _convention([token for token in listed if token is not None])
+    return torch.tensor([_kind(token, mark) for token in listed], dtype=torch.long)
+
+
+def _kind(token: str | None, mark: str) -> int:
+    if token is None or _special(token):
+        return ALONE
+    if not _has_letter(token, mark):
+        return SIGNS
+    return STARTS if _marked(token, mark) == (mark in BEGINS) else CONTINUES
+
+
+def _convention(tokens: list[str]) -> str:
+    """The mark that most tokens carry: "##" is a heading in the vocabulary of a language model, and "@@" a diff."""
+    counts = {
+        mark: sum(_marked(token, mark) and _has_letter(token, mark) for token in tokens)
+        for mark in ("##", "▁", "Ġ", "@@")
+    }
+    most = max(counts, key=lambda mark: counts[mark])
+    return most if counts[most] else ""
+
+
+def _marked(token: str, mark: str) -> bool:
+    return token.endswith(mark) if mark == "@@" else token.startswith(mark)
+
+
+def _has_letter(token: str, mark: str) -> bool:
+    """Whether a piece holds a letter, or a part of one: bytes that are no text by themselves."""
+    return any(letter.isalpha() or letter == "\ufffd" for word in join([token], mark) for letter in word)
 
 
 def _by_id(ids: Mapping[str, int]) -> list[str | None]:

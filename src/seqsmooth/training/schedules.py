@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -80,18 +80,15 @@ def annealed(config: sections.Config, epoch: int) -> sections.Config:
     if not config.objective.anneal:
         return config
     values: Mapping[str, Any] = sections.plain(config)
+    known = list(_numbers(values["objective"]))
+    moved = [each.key for each in config.objective.anneal]
     for each in config.objective.anneal:
         checks.at_least("objective.anneal.epochs", each.epochs, 1)
-        keys = each.key.split(".")
-        held: Any = values["objective"]
-        for key in keys:
-            known = isinstance(held, Mapping) and key in held
-            checks.must(known, "objective.anneal.key", "a number of this objective, as sequence.alpha", each.key)
-            held = held[key]
-        number = isinstance(held, (int, float)) and not isinstance(held, bool)
-        checks.must(number, "objective.anneal.key", "a number of this objective, as sequence.alpha", each.key)
+        checks.at_least("objective.anneal.delay", each.delay, 0)
+        checks.must(each.key in known, "objective.anneal.key", _rule(known), each.key)
+        checks.must(moved.count(each.key) == 1, "objective.anneal.key", "there once", f"{each.key} twice")
         change: Any = annealed_value(each, epoch)
-        for key in reversed(keys):
+        for key in reversed(each.key.split(".")):
             change = {key: change}
         values = merge(values, {"objective": change})
     return replace(config, objective=parse_config(values).objective)
@@ -105,3 +102,16 @@ def annealed_value(anneal: Anneal, epoch: int) -> float:
     elif anneal.shape == "cosine":
         done = (1 - math.cos(math.pi * done)) / 2
     return anneal.start + (anneal.end - anneal.start) * done
+
+
+def _numbers(section: Mapping[str, Any], above: str = "") -> Iterator[str]:
+    """The dotted keys of what is a number and need not be a whole one."""
+    for key, value in section.items():
+        if isinstance(value, Mapping):
+            yield from _numbers(value, f"{above}{key}.")
+        elif isinstance(value, float):
+            yield above + key
+
+
+def _rule(known: list[str]) -> str:
+    return f"a number of this objective ({', '.join(known)})"

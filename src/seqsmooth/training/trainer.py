@@ -13,6 +13,7 @@ from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytorch_lightning as pl
 import torch
 from pytorch_lightning.strategies import DDPStrategy, SingleDeviceStrategy, Strategy
@@ -116,6 +117,7 @@ def _check(config: Config, corpus: Corpus) -> None:
     checks.must(checks.at_least("seed", config.seed, 0) < 2**63, "seed", rule, config.seed)
     for name, split in (("train", config.data.train), ("validation", config.data.validation)):
         checks.one_of(f"data.{name}", split, tuple(corpus.splits))
+    checks.must(len(validation.metrics) > 0, "validation.metrics", "a metric or more", "none")
     for name in validation.metrics:
         checks.one_of("validation.metrics", name, suite.NAMES)
     rule = f"one of `validation.metrics`, {', '.join(validation.metrics)}"
@@ -140,6 +142,11 @@ def _check(config: Config, corpus: Corpus) -> None:
     ):
         if value is not None:
             checks.at_least(key, value, 1)
+    if validation.every > 0:
+        written = np.diff(corpus.split(config.data.validation).firsts)[: validation.limit]
+        without = int((written == 0).sum())
+        rule = "a split whose items all have references"
+        checks.must(without == 0, "data.validation", rule, f"{config.data.validation}, where {without} have none,")
     check_loggers(section.loggers)
     if config.objective.anneal:
         builder = Builder(corpus)
