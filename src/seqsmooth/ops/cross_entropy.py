@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Literal, NamedTuple
 
 import torch
@@ -53,16 +53,16 @@ class Job:
         flat = self.flat()
         labels = None if flat.labels is None else flat.labels[part]
         weights = None if self.entropy_weights is None else self.entropy_weights[part]
-        return replace(self, target=flat.target[part], labels=labels, entropy_weights=weights)
+        return self._of(flat.target[part], labels, weights, reduced=self.reduced)
 
     def flat(self) -> Job:
         """The same with all positions in one dimension, as plain torch has it; the kernels need no such views."""
         labels = None if self.labels is None else self.labels.flatten()
-        return replace(self, target=self.target.flatten(), labels=labels)
+        return self._of(self.target.flatten(), labels, self.entropy_weights, reduced=self.reduced)
 
     def per_row(self) -> Job:
         """The same without a reduction."""
-        return replace(self, reduced=False)
+        return self._of(self.target, self.labels, self.entropy_weights, reduced=False)
 
     def reduce(self, losses: RowLosses) -> RowLosses:
         """Losses of rows, reduced as asked."""
@@ -73,6 +73,11 @@ class Job:
             items = self.items.to(losses.smoothed.dtype)
             scale = self.factor / torch.where(items == 0, 1, items)
         return RowLosses(*(part.sum() * scale for part in losses))
+
+    def _of(self, target: SoftTarget, labels: Tensor | None, weights: Tensor | None, *, reduced: bool) -> Job:
+        """The same of other rows. `dataclasses.replace` would do, but not every torch.compile can follow it."""
+        same = (self.items, self.factor, self.inplace, self.stream)
+        return Job(target, labels, weights, self.ignore_index, reduced, *same)
 
 
 def cross_entropy(

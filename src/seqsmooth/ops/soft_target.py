@@ -47,6 +47,8 @@ class Rows:
         weights: Tensor,  # (..., J)
     ) -> Rows:
         """Rows that need no look: parts of others, or written by a kernel of ours."""
+        if torch.compiler.is_compiling():  # which, before torch 2.13, cannot follow the short way
+            return cls(table, index, weights)
         made = object.__new__(cls)
         made.__dict__.update(table=table, index=index, weights=weights)
         return made
@@ -106,6 +108,8 @@ class SoftTarget:
         rows: tuple[Rows, ...] = (),
     ) -> SoftTarget:
         """A target that needs no look: parts of another, or written by a kernel of ours."""
+        if torch.compiler.is_compiling():
+            return cls(ids, weights, rows)
         made = object.__new__(cls)
         made.__dict__.update(ids=ids, weights=weights, rows=rows)
         return made
