@@ -236,7 +236,7 @@ class SoftTarget:
         checks.must(mask.shape == self.shape, "mask", f"of shape {tuple(self.shape)}, as the target", tuple(mask.shape))
         mask = mask.unsqueeze(-1)
         rows = tuple(Rows(row.table, torch.where(mask, row.index, -1), row.weights) for row in self.rows)
-        return dataclasses.replace(self, ids=torch.where(mask, self.ids, IGNORED), rows=rows)
+        return SoftTarget(torch.where(mask, self.ids, IGNORED), self.weights, rows)
 
     def settle(self, ignore_index: int = IGNORED) -> SoftTarget:
         """The same target with safe ids, its weights wide: empty slots and rows point at 0 and weigh nothing."""

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import dataclasses
-
 import torch
 from torch import Tensor
 
@@ -78,5 +76,5 @@ class Uniform(TokenLaw):
 
 def thinned(target: SoftTarget, share: float | Tensor, *more: Rows) -> SoftTarget:
     """A share of a target's mass, and more rows beside it."""
-    rows = tuple(dataclasses.replace(row, weights=share * row.weights) for row in target.rows)
+    rows = tuple(Rows(row.table, row.index, share * row.weights) for row in target.rows)
     return SoftTarget(target.ids, share * target.weights, (*rows, *more))
