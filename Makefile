@@ -24,9 +24,9 @@ test: lint docs ## lint, types, import rule, the site, tests with coverage
 
 lint: $(VENV)/.dev ## ruff, mypy and the import rule, nothing changed
 	@echo '== ruff check'
-	@$(BIN)/ruff check .
+	@$(BIN)/ruff check --no-cache .
 	@echo '== ruff format --check'
-	@$(BIN)/ruff format --check .
+	@$(BIN)/ruff format --no-cache --check .
 	@echo '== mypy'
 	@$(BIN)/mypy
 	@echo '== lint-imports'

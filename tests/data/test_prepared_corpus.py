@@ -239,7 +239,7 @@ def test_pairs_that_cannot_be_are_one_sentence(tmp_path: Path, pair: Any) -> Non
 @pytest.mark.parametrize(
     ("call", "sentence"),
     [
-        (lambda out: write_captions(out, [(1, ["a"])]), "`splits` must be a mapping from names to items, but is a list"),  # type: ignore[arg-type]
+        (lambda out: write_captions(out, [(1, ["a"])]), "`splits` must be a mapping from names to items, but is a"),  # type: ignore[arg-type]
         (
             lambda out: write_captions(out, {"train": [(1, ["a"])]}, np.eye(1)),  # type: ignore[arg-type]
             "`features` must be a FeatureStore, or None, but is a ndarray",
