@@ -47,7 +47,7 @@ class Rows:
         weights: Tensor,  # (..., J)
     ) -> Rows:
         """Rows that need no look: parts of others, or written by a kernel of ours."""
-        if torch.compiler.is_compiling():  # which, before torch 2.13, cannot follow the short way
+        if torch.compiler.is_compiling():  # which, with torch 2.11, cannot follow the short way
             return cls(table, index, weights)
         made = object.__new__(cls)
         made.__dict__.update(table=table, index=index, weights=weights)
