@@ -119,7 +119,7 @@ def body(path: Path) -> str:
     return path.read_text(encoding="utf-8").split('"""', 2)[2]
 
 
-@pytest.mark.parametrize("page", ["README.md", "docs/huggingface.md"])
+@pytest.mark.parametrize("page", ["docs/start.md", "docs/huggingface.md"])
 def test_a_script_becomes_smoothed_by_three_lines(page: str) -> None:
     """The diff of the page leads from one script to the other, both of which run above."""
     diff = (ROOT / page).read_text(encoding="utf-8").split("```diff\n")[1].split("```")[0]
