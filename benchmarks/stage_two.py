@@ -21,9 +21,9 @@ import torch
 from safetensors.torch import load_file
 from torch import Tensor
 
+from seqsmooth.files.atomic import atomic_write_text
 from seqsmooth.models import build_encoder
 from seqsmooth.ops import checks
-from seqsmooth.ops.files import text_written_whole
 from seqsmooth.training.build import Builder
 from seqsmooth.training.config import plain
 from seqsmooth.training.runs import Run, load_model
@@ -165,7 +165,7 @@ def main(words: Sequence[str] | None = None) -> None:
         told[f"{run.name}/{run.config.seed}"] = describe(run, first)
     print(table_of_losses(told), table_of_weights(told), sep="\n\n")
     if given.json is not None:
-        with text_written_whole(given.json) as file:
+        with atomic_write_text(given.json) as file:
             file.write(json.dumps({"kind": KIND, "runs": told}, indent=1) + "\n")
 
 

@@ -42,8 +42,8 @@ from transformers import (
 import seqsmooth as ss
 from seqsmooth.bench import peers
 from seqsmooth.bench.machine import git_commit
+from seqsmooth.files.atomic import atomic_write_text
 from seqsmooth.integrations import Smoothed, huggingface
-from seqsmooth.ops.files import text_written_whole
 
 KIND = "seqsmooth trainer steps 1"
 GPU = torch.cuda.is_available()
@@ -179,7 +179,7 @@ def main(words: Sequence[str] | None = None) -> int:
             print(f"{who.name:48s}{row['failed']}", flush=True)
         rows.append({"name": who.name, **row})
         if given.json is not None:  # now, for the next one may not end
-            with text_written_whole(given.json) as file:
+            with atomic_write_text(given.json) as file:
                 told = {"kind": KIND, "machine": machine, "setting": setting, "rows": rows}
                 file.write(json.dumps(told, indent=1) + "\n")
     return int(any("failed" in row for row in rows))

@@ -33,7 +33,7 @@ import torch
 from seqsmooth.bench import peers
 from seqsmooth.bench.machine import git_commit
 from seqsmooth.data import Corpus, FeatureStore, Side, write_captions
-from seqsmooth.ops.files import text_written_whole
+from seqsmooth.files.atomic import atomic_write_text
 from seqsmooth.training import trainer
 from seqsmooth.training.build import Builder, make_optimizer
 from seqsmooth.training.config import Config
@@ -159,7 +159,7 @@ def main(words: Sequence[str] | None = None) -> None:
                 sys.stdout.flush()
     if given.json is not None:
         held = {"kind": KIND, "machine": described(given.commit), "rows": told}
-        with text_written_whole(given.json) as out:
+        with atomic_write_text(given.json) as out:
             out.write(json.dumps(held, indent=1) + "\n")
 
 

@@ -26,6 +26,7 @@ ROOMS = (
     "ops",
     "rewards",
     "smoothing",
+    "distillation",
     "text",
     "data",
     "models",

@@ -6,7 +6,8 @@ from importlib import import_module
 from typing import TYPE_CHECKING
 
 from seqsmooth import rewards
-from seqsmooth.ops import Philox, SoftTarget, TopK, cross_entropy, forward_kl, linear_cross_entropy
+from seqsmooth.distillation import TopK, forward_kl
+from seqsmooth.ops import Philox, SoftTarget, cross_entropy, linear_cross_entropy
 from seqsmooth.smoothing import (
     Candidates,
     Dirac,

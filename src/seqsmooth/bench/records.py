@@ -10,7 +10,7 @@ from pathlib import Path
 from statistics import quantiles
 from typing import Any, Literal
 
-from seqsmooth.ops.files import text_written_whole
+from seqsmooth.files.atomic import atomic_write_text
 
 KIND = "seqsmooth benchmark 1"
 Mode = Literal["eager", "graph"]
@@ -99,7 +99,7 @@ class Report:
 
     def save(self, path: str | os.PathLike[str]) -> None:
         """Write the file whole or not at all: what was at `path` before stays until the new file is complete."""
-        with text_written_whole(path) as file:
+        with atomic_write_text(path) as file:
             file.write(json.dumps({"kind": KIND, **asdict(self)}, indent=1, allow_nan=False) + "\n")
 
     @classmethod

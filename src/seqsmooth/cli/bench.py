@@ -9,8 +9,9 @@ from pathlib import Path
 from seqsmooth.bench import claims, page, plot, report, run, warm
 from seqsmooth.bench.records import Report
 from seqsmooth.bench.shapes import chosen_shapes
+from seqsmooth.files.atomic import atomic_write_text
+from seqsmooth.files.paths import check_source
 from seqsmooth.ops import checks
-from seqsmooth.ops.files import check_source, text_written_whole
 
 SUMMARIES = {
     "loss": "losses on given logits, forward and backward",
@@ -88,7 +89,7 @@ def start(given: argparse.Namespace) -> int:
     if given.what == "page":
         text = check_source("page", given.page).read_text(encoding="utf-8")
         filled = page.filled(text, [Report.load(file) for file in given.files])
-        with text_written_whole(given.page) as file:
+        with atomic_write_text(given.page) as file:
             file.write(filled)
         return 0
     if given.what == "all":

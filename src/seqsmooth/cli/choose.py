@@ -32,8 +32,9 @@ def start(given: argparse.Namespace) -> int:
     """Read, choose, print."""
     import json
 
+    from seqsmooth.files.atomic import atomic_write_text
+    from seqsmooth.files.paths import check_destination
     from seqsmooth.ops import checks
-    from seqsmooth.ops.files import check_destination, text_written_whole
 
     check_packages("seqsmooth choose", "yaml")
     from seqsmooth.reports.choices import KIND, choose
@@ -47,6 +48,6 @@ def start(given: argparse.Namespace) -> int:
     choice = choose(plan_sweep(given.sweep, given.runs, [*overrides, *given.dotted]))
     print(choice.text(), flush=True)
     if out is not None:
-        with text_written_whole(out) as file:
+        with atomic_write_text(out) as file:
             file.write(json.dumps({"sweep": Path(given.sweep).name} | choice.record(), indent=1) + "\n")
     return 0

@@ -53,8 +53,9 @@ def options(parser: argparse.ArgumentParser) -> None:
 
 def start(given: argparse.Namespace) -> int:
     """Examine, print, write; return the exit status."""
+    from seqsmooth.files.atomic import atomic_write_text
+    from seqsmooth.files.paths import check_destination, check_source
     from seqsmooth.ops import checks
-    from seqsmooth.ops.files import check_destination, check_source, text_written_whole
 
     checks.must((given.loss is None) == given.known, "loss", "given, or else --known", given.loss)
     if given.json is not None:
@@ -68,10 +69,10 @@ def start(given: argparse.Namespace) -> int:
         pages.filled(page, [], "")  # a page without marks is better refused before the work
     found = list(_shown(_known(device) if given.known else [_examined(given, device)]))
     if given.json is not None:
-        with text_written_whole(given.json) as file:
+        with atomic_write_text(given.json) as file:
             json.dump([asdict(report) | {"versions": dict(report.versions)} for report in found], file, indent=1)
     if page is not None:
-        with text_written_whole(given.page) as file:
+        with atomic_write_text(given.page) as file:
             file.write(pages.filled(page, found, _where(device)))
     return 1 if not given.known and found[0].failures else 0
 

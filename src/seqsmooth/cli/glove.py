@@ -59,8 +59,8 @@ def start(given: argparse.Namespace) -> int:
 def _train(given: argparse.Namespace) -> int:
     import torch
 
+    from seqsmooth.files.paths import check_destination
     from seqsmooth.ops import checks
-    from seqsmooth.ops.files import check_destination
     from seqsmooth.text import GloVe, WordCounts, tokeniser
     from seqsmooth.text.corpus import read_sentences
 

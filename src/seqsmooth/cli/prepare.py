@@ -36,8 +36,8 @@ def start(given: argparse.Namespace) -> int:
 
 def _captions(given: argparse.Namespace, show: Progress) -> Corpus:
     from seqsmooth.data.preparation import prepare_captions
+    from seqsmooth.files.paths import check_new_folder
     from seqsmooth.ops import checks
-    from seqsmooth.ops.files import check_new_folder
     from seqsmooth.text import tokeniser
 
     check_new_folder("out", given.out)
@@ -99,8 +99,8 @@ def _pairs(given: argparse.Namespace, show: Progress) -> Corpus:
     from seqsmooth.data import Side
     from seqsmooth.data.parallel import ParallelText
     from seqsmooth.data.preparation import prepare_pairs
+    from seqsmooth.files.paths import check_new_folder
     from seqsmooth.ops import checks
-    from seqsmooth.ops.files import check_new_folder
     from seqsmooth.text import tokeniser
 
     check_new_folder("out", given.out)

@@ -35,8 +35,8 @@ def options(parser: argparse.ArgumentParser) -> None:
 
 def start(given: argparse.Namespace) -> int:
     """Write the records, all or none of those that cannot be made."""
+    from seqsmooth.files.paths import inner_path
     from seqsmooth.ops import checks
-    from seqsmooth.ops.files import inner_path
     from seqsmooth.reports.record import Record
     from seqsmooth.reports.recording import record_hypotheses, record_run
 

@@ -75,7 +75,7 @@ def start(given: argparse.Namespace) -> int:
 
 def find_runs(folders: list[Path]) -> list[Path]:
     """The folders of runs: those given, and those below a given folder that is none."""
-    from seqsmooth.ops.files import files_below
+    from seqsmooth.files.paths import files_below
 
     found: list[Path] = []
     for folder in folders:

@@ -49,10 +49,11 @@ def options(parser: argparse.ArgumentParser) -> None:
 
 def start(given: argparse.Namespace) -> int:
     """Score, print the table and return the exit status: 2 where no metric could be calculated."""
+    from seqsmooth.files.atomic import atomic_write_text
+    from seqsmooth.files.paths import check_destination
     from seqsmooth.metrics import bootstrap, sentences, suite
     from seqsmooth.metrics.report import Report
     from seqsmooth.ops import checks
-    from seqsmooth.ops.files import check_destination, text_written_whole
 
     taken = [each.resolve() for each in (given.hypotheses, given.against, *given.references) if each]
     for name, path in (("json", given.json), ("export", given.export)):
@@ -73,7 +74,7 @@ def start(given: argparse.Namespace) -> int:
     how = {"subset": given.subset, "first": given.first}
     aligned = [sentences.align(sentences.read_hypotheses(path), references, **how) for path in systems]
     if given.export is not None:
-        with text_written_whole(given.export) as file:
+        with atomic_write_text(given.export) as file:
             file.write(sentences.coco_results(aligned[0][0]))
     scored = [
         suite.score(ours, theirs, names, tokenise=tokenise, corenlp=given.corenlp, timeout=given.timeout)

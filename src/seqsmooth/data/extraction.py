@@ -14,8 +14,9 @@ from torch import Tensor
 
 from seqsmooth.data.arrays import ArrayWriter
 from seqsmooth.data.features import KIND, FeatureStore, Id, converted
+from seqsmooth.files.atomic import atomic_write_text
+from seqsmooth.files.paths import check_destination
 from seqsmooth.ops import checks
-from seqsmooth.ops.files import check_destination, text_written_whole
 
 PARTIAL = "seqsmooth features in the making 1"
 
@@ -73,7 +74,7 @@ def extract(
             rule = f"features of shape ({several}, F) or ({several}, R, D)"
             checks.must(values.ndim in (2, 3) and len(values) == several, "encoder", rule, values.shape)
             if writer is None:
-                with text_written_whole(settings) as file:
+                with atomic_write_text(settings) as file:
                     json.dump(wanted | {"shape": values.shape[1:]}, file)
                 writer = ArrayWriter(part, dtype, values.shape[1:])
             writer.append(converted(values, writer.dtype))
@@ -87,7 +88,7 @@ def extract(
         if writer is not None:
             writer.abandon()
     part.replace(array)
-    with text_written_whole(index) as file:
+    with atomic_write_text(index) as file:
         json.dump({"kind": KIND, "varying": False, "encoder": name, "ids": ids}, file)
     settings.unlink()
     return FeatureStore.open(index)

@@ -19,9 +19,9 @@ from numpy.typing import NDArray
 
 from seqsmooth.data.arrays import open_array
 from seqsmooth.data.features import FeatureSource, FeatureStore, Id, places, rows_at_a_time
+from seqsmooth.files.reading import read_lines
 from seqsmooth.ops import checks
 from seqsmooth.text.captions import Image
-from seqsmooth.text.files import read_lines
 
 _FORMS = "a store's .json, an .npy with its ids, a folder of .npy or .npz files, or an .h5 file"
 

@@ -13,8 +13,8 @@ import numpy as np
 from numpy.typing import DTypeLike, NDArray
 
 from seqsmooth.data.arrays import ArrayWriter, open_array
+from seqsmooth.files.atomic import atomic_write_text
 from seqsmooth.ops import checks
-from seqsmooth.ops.files import text_written_whole
 
 KIND = "seqsmooth features 1"
 Id = int | str
@@ -215,7 +215,7 @@ def write_features(
     held: dict[str, Any] = {"kind": KIND, "varying": source.counts is not None}
     held |= {} if source.encoder is None else {"encoder": source.encoder}
     held["ids"] = [source.ids[row] for row in rows]
-    with text_written_whole(f"{path}.json") as file:
+    with atomic_write_text(f"{path}.json") as file:
         json.dump(held, file)
 
 

@@ -10,8 +10,8 @@ from pathlib import Path
 from seqsmooth.data.downloads import Remote
 from seqsmooth.data.parallel import ParallelText
 from seqsmooth.data.sides import Side, Text
+from seqsmooth.files.reading import read_lines
 from seqsmooth.ops import checks
-from seqsmooth.text.files import read_lines
 
 Languages = tuple[str, str]
 Splits = Mapping[str, Iterable[tuple[Text, Text | tuple[Text, ...]]]]

@@ -7,9 +7,10 @@ from collections.abc import Iterator, Sequence
 from itertools import islice
 from pathlib import Path
 
+from seqsmooth.files.paths import check_source
+from seqsmooth.files.reading import count_lines, read_lines
 from seqsmooth.ops import checks
-from seqsmooth.ops.files import check_source
-from seqsmooth.text.files import count_lines, read_lines, read_segments, suspicious_line
+from seqsmooth.text.segments import read_segments, suspicious_line
 
 Pair = tuple[str, str | tuple[str, ...]]
 _LOOKED_AT = 50_000  # lines that are compared to find where two files part

@@ -13,8 +13,8 @@ from seqsmooth.data.features import FeatureSource, Id
 from seqsmooth.data.parallel import ParallelText
 from seqsmooth.data.sides import Side, Text
 from seqsmooth.data.writing import Progress, silent, write_captions, write_pairs
+from seqsmooth.files.paths import check_new_folder
 from seqsmooth.ops import checks
-from seqsmooth.ops.files import check_new_folder
 from seqsmooth.text import Tokeniser, WhitespaceTokeniser
 from seqsmooth.text.captions import Image, read_images
 

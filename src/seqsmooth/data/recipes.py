@@ -14,8 +14,8 @@ from seqsmooth.data.known_corpora import Languages, Splits
 from seqsmooth.data.parallel import ParallelText
 from seqsmooth.data.sides import Side
 from seqsmooth.data.writing import Progress, silent, write_pairs
+from seqsmooth.files.paths import check_new_folder
 from seqsmooth.ops import checks
-from seqsmooth.ops.files import check_new_folder
 from seqsmooth.text import tokeniser
 
 _NAMES = {"train": ("train",), "val": ("val", "valid", "dev"), "test": ("test", "test_2016_flickr", "test2016")}

@@ -19,8 +19,8 @@ from seqsmooth.data.arrays import ArrayWriter
 from seqsmooth.data.corpus import KIND, Corpus, open_corpus
 from seqsmooth.data.features import FeatureSource, Id, is_picture, rows_of, write_features
 from seqsmooth.data.sides import Lines, Side, Text, check_words, encode, sentences
+from seqsmooth.files.atomic import atomic_folder, atomic_write_text
 from seqsmooth.ops import checks
-from seqsmooth.ops.files import folder_written_whole, text_written_whole
 from seqsmooth.text import Vocabulary, WordCounts, document_frequencies
 
 MOST_DOCUMENTS = 1_000_000  # beyond, the n-grams of all documents would not fit into memory
@@ -79,7 +79,7 @@ def write_captions(
     seen = features is not None and is_picture(features.row_shape, features.dtype)
     checks.must(not seen or dtype is None, "dtype", "left out for pictures, which are bytes", dtype)
     what = "pictures" if seen else "features"
-    with folder_written_whole(folder) as out:
+    with atomic_folder(folder) as out:
         items: dict[str, list[Id]] = {}
         left_out: dict[str, dict[str, int]] = {f"images_without_{what}": {}, "empty_captions": {}}
         words = WordCounts({}, 0)
@@ -113,7 +113,7 @@ def write_captions(
             left_out[f"images_without_{what}"][name] = without
             left_out["empty_captions"][name] = emptied
             words = lines.counts() if name == "train" else words
-            with text_written_whole(out / f"{name}.items.json") as file:
+            with atomic_write_text(out / f"{name}.items.json") as file:
                 json.dump(items[name], file)
         vocabulary = side.build(words)
         vocabulary.save(out / "vocabulary.json")
@@ -170,7 +170,7 @@ def write_pairs(
     _check_splits(splits)
     _check_length(max_words)
     longest = max_words if longer == "drop" else None
-    with folder_written_whole(folder) as out:
+    with atomic_folder(folder) as out:
         counts: dict[str, int] = {}
         left_out = {"longer_pairs": 0, "empty_pairs": 0}
         words = (WordCounts({}, 0), WordCounts({}, 0))
@@ -290,6 +290,6 @@ def _write_index(
         "features": features,
         "made_from": dict(made_from),
     }
-    with text_written_whole(out / "corpus.json") as index:
+    with atomic_write_text(out / "corpus.json") as index:
         json.dump(held, index, indent=1, ensure_ascii=False)
         index.write("\n")

@@ -18,8 +18,8 @@ from types import TracebackType
 from typing import IO, Any
 
 from seqsmooth.decoding.hypotheses import Hypothesis
+from seqsmooth.files.locks import try_lock
 from seqsmooth.ops import checks
-from seqsmooth.ops.files import locked
 
 KIND = "seqsmooth hypotheses in the making 1"
 Id = int | str
@@ -167,7 +167,7 @@ def _id(argument: str, name: Any) -> Id:
 
 def _lock(file: IO[str], path: Path) -> None:
     """Keep other processes away until the file is closed or this process dies, where the system can."""
-    if not locked(file):
+    if not try_lock(file):
         raise ValueError(f"`partial` must be written by one process, but {path} is by another one already.")
 
 

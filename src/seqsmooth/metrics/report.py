@@ -12,10 +12,10 @@ from typing import Any
 
 import numpy as np
 
+from seqsmooth.files.atomic import atomic_write_text
 from seqsmooth.metrics import coco_bleu, meteor_jar, translation
 from seqsmooth.metrics.bootstrap import Comparison
 from seqsmooth.metrics.scores import Floats, Scores, mean
-from seqsmooth.ops.files import text_written_whole
 
 KIND = "seqsmooth scores 1"
 # How the metrics that are no means come from sums, by the names of the suite.
@@ -91,7 +91,7 @@ class Report:
                 entry["statistics"] = scores.statistics.tolist()
             entry["each"] = {str(key): value for key, value in scores.items()}
             held["scores"][name] = entry
-        with text_written_whole(path) as file:
+        with atomic_write_text(path) as file:
             file.write(json.dumps(held, allow_nan=False) + "\n")
 
     @classmethod

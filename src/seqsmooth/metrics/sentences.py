@@ -15,10 +15,11 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from seqsmooth.files.reading import read_json, read_json_lines, read_lines
 from seqsmooth.metrics.corpus import check_same_items
 from seqsmooth.ops import checks
 from seqsmooth.text.captions import read_images
-from seqsmooth.text.files import read_json, read_json_lines, read_lines, suspicious_line
+from seqsmooth.text.segments import suspicious_line
 
 
 @dataclass(frozen=True, slots=True)

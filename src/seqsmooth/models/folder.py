@@ -9,11 +9,11 @@ from typing import Any
 
 import torch
 
+from seqsmooth.files.atomic import atomic_folder, atomic_write_text
 from seqsmooth.models.model import Model
 from seqsmooth.models.registry import build
 from seqsmooth.models.weights import load_weights, save_weights
 from seqsmooth.ops import checks
-from seqsmooth.ops.files import folder_written_whole, text_written_whole
 from seqsmooth.text import Vocabulary
 from seqsmooth.version import __version__
 
@@ -42,11 +42,11 @@ def save(model: Model[Any, Any], folder: str | os.PathLike[str], vocabulary: Voc
         checks.must(len(vocabulary) == size, "vocabulary", f"of the model's {size} words", f"of {len(vocabulary)}")
     words = None if vocabulary is None else vocabulary.checksum
     held = {"kind": KIND, "version": __version__, "vocabulary": words, "model": _without_starts(model.config())}
-    with folder_written_whole(folder) as made:
+    with atomic_folder(folder) as made:
         save_weights(made / "model.safetensors", model, vocabulary=words)
         if vocabulary is not None:
             vocabulary.save(made / "vocabulary.json")
-        with text_written_whole(made / "config.json") as file:
+        with atomic_write_text(made / "config.json") as file:
             file.write(json.dumps(held, indent=2) + "\n")
 
 

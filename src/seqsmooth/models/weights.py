@@ -8,8 +8,8 @@ from pathlib import Path
 import torch
 from torch import Tensor, nn
 
+from seqsmooth.files.atomic import atomic_write
 from seqsmooth.ops import checks
-from seqsmooth.ops.files import written_whole
 
 KIND = "seqsmooth weights 1"
 
@@ -26,7 +26,7 @@ def save_weights(path: Path, model: nn.Module, **facts: object) -> None:
             held[name] = value.detach().cpu().contiguous()
     # One entry, for safetensors writes several in any order, and the same weights should be the same file.
     told = {"seqsmooth": json.dumps({"kind": KIND, **facts})}
-    with written_whole(path) as file:
+    with atomic_write(path) as file:
         file.write(save(held, told))
 
 

@@ -16,9 +16,9 @@ import numpy as np
 import torch
 
 from seqsmooth.data import Corpus
+from seqsmooth.files.atomic import atomic_write_text
 from seqsmooth.models import Model
 from seqsmooth.ops import checks
-from seqsmooth.ops.files import text_written_whole
 from seqsmooth.reports.forcing import Bin, Corrupted, force
 from seqsmooth.training.runs import Run, load_model
 
@@ -102,7 +102,7 @@ def behaviour(run: Run, split: str, device: str = "cpu", *, data: Path | None = 
     kept = _kept(run, split)
     kept.parent.mkdir(exist_ok=True)
     of = {"kind": KIND, "weights": _checksum(run.weights()), "decoded": _checksum(run.decoded(split))}
-    with text_written_whole(kept) as file:
+    with atomic_write_text(kept) as file:
         file.write(json.dumps(of | {"behaviour": asdict(made)}) + "\n")
     return made
 

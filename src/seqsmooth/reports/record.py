@@ -18,9 +18,10 @@ from typing import Any
 
 import numpy as np
 
+from seqsmooth.files.atomic import atomic_write_text
+from seqsmooth.files.paths import inner_path
 from seqsmooth.metrics.report import TOTALS
 from seqsmooth.metrics.scores import Floats, mean
-from seqsmooth.ops.files import inner_path, text_written_whole
 from seqsmooth.reports.behaviour import Behaviour, read_behaviour
 from seqsmooth.reports.packing import pack, unpack
 
@@ -162,7 +163,7 @@ class Record:
         lines = [
             f"{json.dumps(key)}: {json.dumps(part, ensure_ascii=False, allow_nan=False)}" for key, part in told.items()
         ]
-        with text_written_whole(path) as file:
+        with atomic_write_text(path) as file:
             file.write("{\n" + ",\n".join(lines) + "\n}\n")
 
     @classmethod

@@ -9,8 +9,8 @@ from pathlib import Path
 from statistics import mean
 from typing import Any
 
+from seqsmooth.files.atomic import atomic_write_text
 from seqsmooth.ops import checks
-from seqsmooth.ops.files import text_written_whole
 from seqsmooth.reports.behaviour import Behaviour, behaviour
 from seqsmooth.reports.examples import choose
 from seqsmooth.reports.figures import draw_charts
@@ -164,7 +164,7 @@ def _write(out: Path, page: Page, tables: Sequence[Table], told: Mapping[str, An
     for number, section in enumerate(page.sections):
         before = "" if len(page.sections) == 1 else f"{number}-"
         for chart in section.charts:
-            with text_written_whole(plots / f"{before}{chart.name}.svg") as file:
+            with atomic_write_text(plots / f"{before}{chart.name}.svg") as file:
                 file.write(chart.svg(alone=True))
     rows = [row for section in page.sections for row in section.rows]
     metrics = list(dict.fromkeys(name for table in tables for name in table.metrics))
@@ -177,7 +177,7 @@ def _write(out: Path, page: Page, tables: Sequence[Table], told: Mapping[str, An
         "report.html": page.html(),
     }
     for name, text in files.items():
-        with text_written_whole(out / name) as file:
+        with atomic_write_text(out / name) as file:
             file.write(text)
 
 

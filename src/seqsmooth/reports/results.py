@@ -13,11 +13,11 @@ from typing import Any
 
 import numpy as np
 
+from seqsmooth.files.paths import files_below
 from seqsmooth.metrics.bootstrap import resampled_sums
 from seqsmooth.metrics.scores import Floats
 from seqsmooth.metrics.trainings import Difference, Trained, compare_trainings
 from seqsmooth.ops import checks
-from seqsmooth.ops.files import files_below
 from seqsmooth.reports import choices, record
 from seqsmooth.reports.alike import Member, check_row
 from seqsmooth.reports.behaviour import Behaviour

@@ -9,8 +9,8 @@ from pathlib import Path
 from statistics import mean
 from urllib.parse import quote
 
+from seqsmooth.files.atomic import atomic_write_text
 from seqsmooth.ops import checks
-from seqsmooth.ops.files import text_written_whole
 from seqsmooth.reports import differences, shares, times
 from seqsmooth.reports import results_tables as tables
 from seqsmooth.reports.chapters import CHAPTERS, Chapter
@@ -109,9 +109,9 @@ def write_results(folder: Path, out: Path) -> Page:
     if page.charts:
         (out.parent / out.stem).mkdir(exist_ok=True)
     for name, svg in page.charts.items():
-        with text_written_whole(out.parent / out.stem / name) as file:
+        with atomic_write_text(out.parent / out.stem / name) as file:
             file.write(svg)
-    with text_written_whole(out) as file:
+    with atomic_write_text(out) as file:
         file.write(text(page))
     return page
 

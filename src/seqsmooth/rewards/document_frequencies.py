@@ -15,8 +15,9 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
+from seqsmooth.files.atomic import atomic_write
+from seqsmooth.files.paths import check_source
 from seqsmooth.ops import checks, hash_table
-from seqsmooth.ops.files import check_source, written_whole
 
 _Ints = NDArray[np.int64]
 _KIND = "seqsmooth document frequencies 1"
@@ -94,7 +95,7 @@ class DocumentFrequencies:
         arrays: dict[str, Any] = {"kind": _KIND, "documents": self.documents, "order": self.order}
         arrays |= {f"keys_{n}": key.numpy() for n, key in enumerate(self.keys, 1)}
         arrays |= {f"counts_{n}": count.numpy() for n, count in enumerate(self.counts, 1)}
-        with written_whole(path) as file:
+        with atomic_write(path) as file:
             np.savez(file, **arrays)
 
     @classmethod

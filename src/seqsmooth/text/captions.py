@@ -8,9 +8,9 @@ from dataclasses import dataclass
 from pathlib import PurePath
 from typing import Any
 
+from seqsmooth.files.collector import pause_collector
+from seqsmooth.files.reading import read_json
 from seqsmooth.ops import checks
-from seqsmooth.ops.collector import collector_off
-from seqsmooth.text.files import read_json
 
 _KARPATHY = 'an image with "split" and "sentences", each with "tokens" or "raw"'
 
@@ -40,7 +40,7 @@ class Image:
     names: Mapping[str, int | str]
 
 
-@collector_off()
+@pause_collector()
 def read_images(path: str | os.PathLike[str], name: str = "captions") -> list[Image]:
     """The images of a file, in its order."""
     held = read_json(path, name)

@@ -5,15 +5,15 @@ from __future__ import annotations
 import os
 from collections.abc import Sequence
 
+from seqsmooth.files.collector import pause_collector
+from seqsmooth.files.paths import check_source
+from seqsmooth.files.reading import read_lines
 from seqsmooth.ops import checks
-from seqsmooth.ops.collector import collector_off
-from seqsmooth.ops.files import check_source
 from seqsmooth.text.captions import read_images
-from seqsmooth.text.files import read_lines
 from seqsmooth.text.tokenisers import Tokeniser, WhitespaceTokeniser
 
 
-@collector_off()
+@pause_collector()
 def read_sentences(
     path: str | os.PathLike[str], tokeniser: Tokeniser | None = None, splits: Sequence[str] = ()
 ) -> tuple[list[list[str]], str]:

@@ -13,9 +13,9 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor
 
+from seqsmooth.files.atomic import atomic_write
+from seqsmooth.files.reading import read_lines
 from seqsmooth.ops import checks
-from seqsmooth.ops.files import written_whole
-from seqsmooth.text.files import read_lines
 from seqsmooth.text.vocabulary import EOS, SPECIALS, Vocabulary
 
 
@@ -68,7 +68,7 @@ class WordVectors:
         """Write `word x_1 ... x_d` lines, `.gz` or not, whole or not at all; float32 comes back as it was."""
         for word in self.words:
             checks.must(word != "" and word.split() == [word], "words", "without white space", repr(word))
-        with written_whole(path) as whole:
+        with atomic_write(path) as whole:
             packed = os.fspath(path).endswith(".gz")  # without a name or a time: equal vectors are equal bytes
             with gzip.GzipFile("", "wb", fileobj=whole, mtime=0) if packed else nullcontext(whole) as file:
                 for word, row in zip(self.words, self.values.tolist(), strict=True):

@@ -16,8 +16,8 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
+from seqsmooth.files.atomic import atomic_write_text
 from seqsmooth.ops import checks
-from seqsmooth.ops.files import text_written_whole
 from seqsmooth.smoothing import Specials
 from seqsmooth.text.pieces import join, mark_of
 
@@ -209,7 +209,7 @@ class Vocabulary:
             "words": self.words,
             "counts": self.counts,
         }
-        with text_written_whole(path) as file:
+        with atomic_write_text(path) as file:
             json.dump(held, file, ensure_ascii=False, indent=0)
             file.write("\n")
 

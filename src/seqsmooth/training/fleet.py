@@ -13,8 +13,8 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from types import FrameType
 
+from seqsmooth.files.locks import try_lock
 from seqsmooth.ops import checks
-from seqsmooth.ops.files import locked
 from seqsmooth.training.signals import stopped_by_signals
 
 LOG = "console.log"
@@ -125,7 +125,7 @@ class _Fleet:
     def _launch(self, job: Job) -> None:
         job.folder.mkdir(parents=True, exist_ok=True)
         with (job.folder / LOG).open("ab") as log:
-            if not locked(log):  # which the run holds as long as it lives, even where this process has died
+            if not try_lock(log):  # which the run holds as long as it lives, even where this process has died
                 self._failed(job, "another process is at it")
                 return
             process = subprocess.Popen(

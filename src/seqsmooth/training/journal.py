@@ -8,7 +8,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from seqsmooth.ops.files import text_written_whole
+from seqsmooth.files.atomic import atomic_write_text
 
 COLUMNS = ("epoch", "step", "split", "loss", "nll", "ess", "rate", "tokens_per_second", "lr")
 
@@ -26,7 +26,7 @@ class Journal:
         self.path = path
         self.columns = (*COLUMNS, *metrics)
         kept = [row for row in read_log(path) if int(row["step"]) <= steps and steps > 0]
-        with text_written_whole(path) as file:
+        with atomic_write_text(path) as file:
             file.write(_line(self.columns))
             for row in kept:
                 file.write(_line([_cell(row.get(name)) for name in self.columns]))

@@ -13,8 +13,8 @@ from functools import cache, lru_cache
 from pathlib import Path
 from typing import Any, Literal, Union, get_args, get_origin
 
+from seqsmooth.files.paths import inner_path
 from seqsmooth.ops import checks
-from seqsmooth.ops.files import inner_path
 from seqsmooth.training import config as sections
 from seqsmooth.training.config import Config
 from seqsmooth.training.model_sections import model_sections

@@ -13,9 +13,9 @@ from typing import TYPE_CHECKING, Any, Literal
 import torch
 
 from seqsmooth.decoding import Hypothesis, read_hypotheses
+from seqsmooth.files.atomic import atomic_write_text
 from seqsmooth.models.weights import load_weights
 from seqsmooth.ops import checks
-from seqsmooth.ops.files import text_written_whole
 from seqsmooth.training.config import Config, plain
 from seqsmooth.training.journal import read_log
 from seqsmooth.training.model_sections import without_starts
@@ -128,7 +128,7 @@ def create_run(folder: Path, config: Config, corpus: Corpus, facts: Mapping[str,
     """Make the folder of a new run; its manifest comes last, so that a folder with one is complete."""
     for part in ("checkpoints", "decoded", "scores"):
         (folder / part).mkdir(parents=True, exist_ok=True)
-    with text_written_whole(folder / "config.yaml") as file:
+    with atomic_write_text(folder / "config.yaml") as file:
         file.write(text_of(config))
     corpus.vocabulary.save(folder / "vocabulary.json")
     if corpus.source_vocabulary is not None:
@@ -180,7 +180,7 @@ def resume_run(folder: Path, config: Config, corpus: Corpus) -> Run:
 
 def write_manifest(folder: Path, manifest: Mapping[str, Any]) -> None:
     """Write manifest.json whole or not at all."""
-    with text_written_whole(folder / "manifest.json") as file:
+    with atomic_write_text(folder / "manifest.json") as file:
         file.write(json.dumps(manifest, indent=2, ensure_ascii=False) + "\n")
 
 

@@ -19,9 +19,9 @@ import torch
 from pytorch_lightning.strategies import DDPStrategy, SingleDeviceStrategy, Strategy
 
 from seqsmooth.data import Corpus, open_corpus
+from seqsmooth.files.locks import try_lock
 from seqsmooth.metrics import suite
 from seqsmooth.ops import checks
-from seqsmooth.ops.files import locked
 from seqsmooth.training.build import Builder
 from seqsmooth.training.bundles import Bundles
 from seqsmooth.training.checkpoints import Checkpoints
@@ -101,7 +101,7 @@ def _alone(folder: Path) -> Iterator[None]:
         return
     with (folder / ".lock").open("ab") as file:
         rule = "trained by one process at a time (wait for it, or name another folder with --run)"
-        checks.must(locked(file), str(folder), rule, "being trained by another")
+        checks.must(try_lock(file), str(folder), rule, "being trained by another")
         yield
 
 

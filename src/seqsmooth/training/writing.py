@@ -14,10 +14,11 @@ from seqsmooth.data import Corpus
 from seqsmooth.decoding import BeamSearch, Decodable, Ensemble, HypothesisFile, read_hypotheses
 from seqsmooth.decoding.ensemble import MEANS, Mean
 from seqsmooth.decoding.rules import NORMALISATIONS
+from seqsmooth.files.atomic import atomic_write_text
+from seqsmooth.files.paths import check_destination
 from seqsmooth.metrics import suite
 from seqsmooth.metrics.report import Report
 from seqsmooth.ops import checks
-from seqsmooth.ops.files import check_destination, text_written_whole
 from seqsmooth.training.evaluation import Judge, decode, make_search
 from seqsmooth.training.runs import Run, Which, load_model
 
@@ -231,7 +232,7 @@ def _decode(
     if request.overwrite and (read_settings(path) != settings or path.exists()):
         path.unlink(missing_ok=True)
         partial.unlink(missing_ok=True)
-    with text_written_whole(path.with_suffix(".settings.json")) as kept:
+    with atomic_write_text(path.with_suffix(".settings.json")) as kept:
         kept.write(json.dumps(settings) + "\n")
     with HypothesisFile(path, ids, settings, lambda tokens: " ".join(corpus.vocabulary.sentence(tokens))) as file:
         left = [rows[name] for name in file.remaining]

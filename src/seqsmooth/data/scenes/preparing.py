@@ -14,8 +14,8 @@ from seqsmooth.data.scenes.corpus import draw_again, make_scenes
 from seqsmooth.data.scenes.png import png
 from seqsmooth.data.sides import Side
 from seqsmooth.data.writing import write_captions
+from seqsmooth.files.atomic import atomic_write
 from seqsmooth.ops import checks
-from seqsmooth.ops.files import written_whole
 from seqsmooth.text import GloVe, WordVectors
 
 VECTORS = "glove.txt"
@@ -66,5 +66,5 @@ def draw_pictures(folder: Path, corpus: Corpus, split: str) -> None:
     folder.mkdir(parents=True, exist_ok=True)
     missing = [int(name) for name in corpus.ids(split) if not (folder / f"{name}.png").is_file()]
     for name, picture in draw_again(int(corpus.made_from["scenes"]["seed"]), missing).items():
-        with written_whole(folder / f"{name}.png") as file:
+        with atomic_write(folder / f"{name}.png") as file:
             file.write(png(picture))

@@ -11,8 +11,8 @@ import numpy as np
 import torch
 from torch import Tensor
 
+from seqsmooth.files.paths import check_source
 from seqsmooth.ops import checks
-from seqsmooth.ops.files import check_source
 
 
 def read_image(

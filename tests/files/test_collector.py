@@ -4,17 +4,17 @@ import gc
 
 import pytest
 
-from seqsmooth.ops.collector import collector_off
+from seqsmooth.files.collector import pause_collector
 
 
 @pytest.mark.parametrize("on", [True, False])
 def test_the_collector_is_as_it_was(on: bool) -> None:
     try:
         (gc.enable if on else gc.disable)()
-        with collector_off():
+        with pause_collector():
             assert not gc.isenabled()
         assert gc.isenabled() == on
-        with pytest.raises(KeyError), collector_off():
+        with pytest.raises(KeyError), pause_collector():
             raise KeyError
         assert gc.isenabled() == on
     finally:

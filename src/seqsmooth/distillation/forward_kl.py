@@ -7,12 +7,12 @@ from typing import Literal
 import torch
 from torch import Tensor
 
+from seqsmooth.distillation.topk import TopK
 from seqsmooth.ops import checks
 from seqsmooth.ops.cross_entropy import Reduction, RowLosses, check_divisor, cross_entropy, reduced_job
 from seqsmooth.ops.head import linear_cross_entropy
 from seqsmooth.ops.precision import widen
 from seqsmooth.ops.soft_target import TAILS, SoftTarget, Tail
-from seqsmooth.ops.topk import TopK
 
 LEAST = -1e30
 """In place of minus infinity, so that a sum over no tokens has a gradient."""

@@ -5,19 +5,16 @@ from __future__ import annotations
 import gzip
 import json
 import os
-import re
 import zlib
-from collections import Counter
-from collections.abc import Iterator, Sequence
-from html import unescape
+from collections.abc import Callable, Iterator
 from pathlib import Path
-from typing import IO, Any, cast
+from typing import IO, Any, TypeVar, cast
 
-from seqsmooth.ops import checks
-from seqsmooth.ops.collector import collector_off
-from seqsmooth.ops.files import check_source
+from seqsmooth.files.collector import pause_collector
+from seqsmooth.files.paths import check_source
 
-_SEGMENT = re.compile(r"<seg[^>]*>(.*?)</seg>", re.DOTALL | re.IGNORECASE)
+Parsed = TypeVar("Parsed")
+
 _DAMAGED = (EOFError, zlib.error, gzip.BadGzipFile)
 
 
@@ -30,7 +27,7 @@ def read_lines(path: str | os.PathLike[str], name: str = "text") -> Iterator[str
     """
     path = check_source(name, path)
     # Only the ends of lines end lines: text may hold other separators.
-    with _opened(path) as file:
+    with _open(path) as file:
         number = 0
         try:
             for number, line in enumerate(file, 1):
@@ -39,40 +36,40 @@ def read_lines(path: str | os.PathLike[str], name: str = "text") -> Iterator[str
         except UnicodeDecodeError as error:
             raise ValueError(f"`{name}` must be text in UTF-8, but {path} is not in line {number}.") from error
         except _DAMAGED as error:
-            raise _cut_short(name, path) from error
+            raise _damaged_gzip(name, path) from error
 
 
 def count_lines(path: str | os.PathLike[str], name: str = "text") -> int:
     """How many lines a file has; what they say is not looked at."""
     path = check_source(name, path)
     ends, last = 0, b"\n"
-    with _opened(path) as file:
+    with _open(path) as file:
         try:
             while block := file.read(1 << 20):
                 ends, last = ends + block.count(b"\n"), block[-1:]
         except _DAMAGED as error:
-            raise _cut_short(name, path) from error
+            raise _damaged_gzip(name, path) from error
     return ends + (last != b"\n")
 
 
 def read_text(path: str | os.PathLike[str], name: str = "text") -> str:
     """A whole file in UTF-8, `.gz` or not."""
     path = check_source(name, path)
-    with _opened(path) as file:
+    with _open(path) as file:
         try:
-            held = file.read()
+            content = file.read()
         except _DAMAGED as error:
-            raise _cut_short(name, path) from error
+            raise _damaged_gzip(name, path) from error
     try:
-        return held.decode("utf-8-sig")
+        return content.decode("utf-8-sig")
     except UnicodeDecodeError as error:
-        line = held.count(b"\n", 0, error.start) + 1
+        line = content.count(b"\n", 0, error.start) + 1
         raise ValueError(f"`{name}` must be text in UTF-8, but {path} is not in line {line}.") from error
 
 
-@collector_off()
+@pause_collector()
 def read_json(path: str | os.PathLike[str], name: str = "json") -> Any:
-    """What a JSON file holds."""
+    """Read the value in a JSON file."""
     try:
         return json.loads(read_text(path, name))
     except json.JSONDecodeError as error:
@@ -82,51 +79,53 @@ def read_json(path: str | os.PathLike[str], name: str = "json") -> Any:
         raise ValueError(f"`{name}` must be whole JSON, but {path} is nested too deeply.") from error
 
 
-@collector_off()
+@pause_collector()
 def read_json_lines(path: str | os.PathLike[str], name: str = "json") -> list[tuple[int, Any]]:
-    """What the lines of a file of JSON hold, each with its number; empty lines are passed over."""
-    found = []
+    """Read a value from each line of a file, with the number of its line; empty lines are passed over."""
+    values = []
     for number, line in enumerate(read_lines(path, name), 1):
         if line.strip():
             try:
-                found.append((number, json.loads(line)))
+                values.append((number, json.loads(line)))
             except (ValueError, RecursionError) as error:
                 raise ValueError(f"`{name}` must be whole JSON, but {path} is not in line {number}.") from error
-    return found
+    return values
 
 
-def read_segments(path: str | os.PathLike[str], name: str = "text") -> list[str]:
-    """The segments of an .sgm or .xml file of the WMT or IWSLT evaluations."""
-    found = [" ".join(unescape(text).split()) for text in _SEGMENT.findall(read_text(path, name))]
-    checks.must(len(found) > 0, name, "a file with <seg> elements", f"{path}, which has none")
-    return found
+def read_record(
+    path: str | os.PathLike[str],
+    parse: Callable[[Any], Parsed],
+    rule: str,
+    *,
+    name: str | None = None,
+    kind: str | None = None,
+) -> Parsed:
+    """Read a JSON file that this package wrote; whatever is wrong with it becomes one sentence.
 
-
-def suspicious_line(ours: Sequence[str], theirs: Sequence[str], window: int = 5, farthest: int = 20) -> int:
-    """Where two files that should have as many lines probably part, counted from 1.
-
-    Lines are missing from the shorter file. The first line of it that fits a line further down in the longer one better
-    than its own, and the lines after it do too, is where. Where none does, the first without a partner.
+    Args:
+        path: the file.
+        parse: makes the result of the value in the file.
+        rule: what the file must be, as in "a file written by `Vocabulary.save`".
+        name: the argument that an error is about; the path itself by default.
+        kind: the value of its key "kind".
     """
-    shorter, longer = sorted(([set(line.lower().split()) for line in lines] for lines in (ours, theirs)), key=len)
-    common = Counter(word for words in longer for word in words)
-
-    def fits(first: int, last: int, shift: int) -> float:
-        pairs = zip(shorter[first:last], longer[first + shift : last + shift], strict=False)
-        return sum(1 / common[word] for one, other in pairs for word in one & other)
-
-    for line in range(len(shorter)):
-        for shift in range(1, min(len(longer) - len(shorter), farthest) + 1):
-            if all(fits(line, last, shift) > fits(line, last, 0) for last in (line + 1, line + window)):
-                return line + 1
-    return len(shorter) + 1
+    subject, place = (f"`{path}`", "") if name is None else (f"`{name}`", f"{path} ")
+    try:
+        value = json.loads(Path(path).read_text(encoding="utf-8"))
+        if kind is not None and value["kind"] != kind:
+            raise ValueError(f"it is of the kind {value['kind']!r}")
+        return parse(value)
+    except OSError as error:
+        raise ValueError(f"{subject} must be {rule}, but {place}cannot be read: {error.strerror or error}.") from error
+    except (AttributeError, KeyError, TypeError, ValueError, RecursionError) as error:
+        raise ValueError(f"{subject} must be {rule}, but {place}is damaged or something else instead.") from error
 
 
-def _opened(path: Path) -> IO[bytes]:
+def _open(path: Path) -> IO[bytes]:
     if path.name.endswith(".gz"):
         return cast(IO[bytes], gzip.open(path, "rb"))
     return path.open("rb")
 
 
-def _cut_short(name: str, path: Path) -> ValueError:
+def _damaged_gzip(name: str, path: Path) -> ValueError:
     return ValueError(f"`{name}` must be a whole gzip file, but {path} is damaged instead.")

@@ -1,9 +1,8 @@
-"""`TopK`: a teacher's best tokens at each position, as inference servers and distillation stores keep them."""
+"""`TopK`: a teacher's best tokens at each position."""
 
 from __future__ import annotations
 
 import math
-import operator
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -11,6 +10,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
+from seqsmooth.distillation import formats
 from seqsmooth.ops import checks
 from seqsmooth.ops.precision import widen
 from seqsmooth.ops.soft_target import TAILS, SoftTarget, Tail
@@ -99,13 +99,9 @@ class TopK:
 
     @classmethod
     def from_vllm(
-        cls,
-        logprobs: Sequence[Iterable[Mapping[Any, Any] | None]],
-        *,
-        k: int | None = None,
-        length: int | None = None,
+        cls, logprobs: Sequence[Iterable[Mapping[Any, Any] | None]], *, k: int | None = None, length: int | None = None
     ) -> TopK:
-        """What vLLM returns as `prompt_logprobs` or `logprobs`, a list of positions for each sequence.
+        """Read what vLLM returns as `prompt_logprobs` or `logprobs`, a list of positions for each sequence.
 
         A position is None or empty (the first of a prompt), or goes from token id to its `Logprob`; JSON of the server,
         where ids are strings ("5" or "token_id:5") and values dictionaries, will do, and so will `FlatLogprobs`. Entry
@@ -117,77 +113,14 @@ class TopK:
             k: keep so many, the most probable; all of them by default.
             length: T; that of the longest sequence by default. What is missing is padding.
         """
-        if k is not None:
-            checks.at_least("k", k, 1)
-        rows = [[_entries(position, k) for position in _listed(sequence)] for sequence in _listed(logprobs)]
-        steps = max((len(row) for row in rows), default=0) if length is None else checks.at_least("length", length, 0)
-        width = max((len(entries) for row in rows for entries in row), default=0)
-        ids = torch.zeros(len(rows), steps, width, dtype=torch.long)
-        values = torch.full(ids.shape, -math.inf)
-        for one, row in enumerate(rows):
-            checks.must(len(row) <= steps, "length", f"{len(row)} or more, as a sequence has", steps)
-            for step, entries in enumerate(row):
-                if entries:
-                    ids[one, step, : len(entries)] = torch.tensor([token for token, _ in entries])
-                    values[one, step, : len(entries)] = torch.tensor([value for _, value in entries])
-        return cls(ids, values)
+        return cls(*formats.from_vllm(logprobs, k, length))
 
     @classmethod
     def from_distillkit(cls, signal: Any) -> TopK:
-        """A DistillKit `SparseSignal`: `sparse_ids` and `sparse_values`, log-probabilities or (the K only) logits."""
-        rule = "a SparseSignal, with `sparse_ids`, `sparse_values` and `log_values`"
-        parts = [hasattr(signal, name) for name in ("sparse_ids", "sparse_values", "log_values")]
-        checks.must(all(parts), "signal", rule, checks.described(signal))
-        ids, values = signal.sparse_ids, signal.sparse_values
-        checks.integers("sparse_ids", ids)
-        checks.floats("sparse_values", values)
-        if not signal.log_values:
-            wide = widen(values)  # padding stays padding, also where a position has nothing else
-            values = torch.where(wide > -math.inf, wide - wide.logsumexp(-1, keepdim=True), wide)
-        return cls(ids.long(), values)
+        """Read a DistillKit `SparseSignal`: `sparse_ids` and `sparse_values`, log-probabilities or logits of the K."""
+        return cls(*formats.from_distillkit(signal))
 
     @classmethod
     def from_trl(cls, result: Mapping[str, Tensor]) -> TopK:
-        """What TRL's distillation trainers pass around: `topk_token_ids` and `topk_logprobs`, both (B, T, K)."""
-        checks.must(isinstance(result, Mapping), "result", "a dictionary", checks.described(result))
-        for name in ("topk_token_ids", "topk_logprobs"):
-            checks.must(name in result, "result", f"a dictionary with {name!r}", f"one with {sorted(result)}")
-        checks.integers("topk_token_ids", result["topk_token_ids"])
-        return cls(result["topk_token_ids"].long(), result["topk_logprobs"])
-
-
-def _listed(value: Any) -> Iterable[Any]:
-    """A batch, or the positions of a sequence."""
-    rule = (
-        "a list of positions for each sequence (in a list of its own where it is one; `prompt_logprobs=k` asks for it)"
-    )
-    checks.must(
-        isinstance(value, Iterable) and not isinstance(value, (str, Mapping)), "logprobs", rule, checks.described(value)
-    )
-    return value  # type: ignore[no-any-return]
-
-
-def _entries(position: Mapping[Any, Any] | None, k: int | None) -> list[tuple[int, float]]:
-    """Token ids and log-probabilities of a position, the most probable first."""
-    if position is None:
-        return []
-    rule = "from token ids to numbers, or None, at every position"
-    checks.must(isinstance(position, Mapping), "logprobs", rule, checks.described(position))
-    found = [(_token(token), _number(value)) for token, value in position.items()]
-    return sorted(found, key=lambda entry: -entry[1])[:k]
-
-
-def _token(key: Any) -> int:
-    try:
-        return int(key.removeprefix("token_id:")) if isinstance(key, str) else operator.index(key)
-    except (TypeError, ValueError):
-        rule = "of token ids (the server gives them with return_tokens_as_token_ids)"
-        raise checks.wrong("logprobs", rule, repr(key)) from None
-
-
-def _number(value: Any) -> float:
-    found: Any = value.get("logprob") if isinstance(value, Mapping) else getattr(value, "logprob", value)
-    try:
-        return float(found)
-    except (TypeError, ValueError):
-        raise checks.wrong("logprobs", "a number, or something with a `logprob`, for each token", repr(value)) from None
+        """Read what TRL's distillation trainers pass on: `topk_token_ids` and `topk_logprobs`, both (B, T, K)."""
+        return cls(*formats.from_trl(result))

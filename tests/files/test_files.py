@@ -9,13 +9,15 @@ from pathlib import Path
 
 import pytest
 
-from seqsmooth.ops.files import check_destination, files_below, inner_path, locked, text_written_whole
+from seqsmooth.files.atomic import atomic_write_text
+from seqsmooth.files.locks import try_lock
+from seqsmooth.files.paths import check_destination, files_below, inner_path
 
 
 def test_where_nothing_can_be_written_the_reason_is_said(tmp_path: Path) -> None:
     (tmp_path / "file").write_text("a file, not a folder")  # where nothing can be removed either
     rule = "must be a file that can be written, but is not: Not a directory"
-    with pytest.raises(ValueError, match=rule), text_written_whole(tmp_path / "file" / "x.json") as file:
+    with pytest.raises(ValueError, match=rule), atomic_write_text(tmp_path / "file" / "x.json") as file:
         file.write("x")
 
 
@@ -46,21 +48,21 @@ def test_a_path_that_stays_is_kept(value: str) -> None:
 
 def test_where_there_are_no_locks_nobody_is_kept_out(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     with (tmp_path / "x").open("wb") as one, (tmp_path / "x").open("wb") as other:
-        assert locked(one)
-        assert not locked(other)
+        assert try_lock(one)
+        assert not try_lock(other)
 
         def refuse(*_: object) -> None:
             raise OSError(errno.ENOLCK, "No locks available")
 
         monkeypatch.setattr(fcntl, "flock", refuse)
-        assert locked(other)
+        assert try_lock(other)
 
 
 def test_a_link_stays_a_link(tmp_path: Path) -> None:
     (tmp_path / "disk").mkdir()
     (tmp_path / "disk" / "real.md").write_text("before")
     (tmp_path / "page.md").symlink_to(tmp_path / "disk" / "real.md")
-    with text_written_whole(tmp_path / "page.md") as file:
+    with atomic_write_text(tmp_path / "page.md") as file:
         file.write("after")
     assert (tmp_path / "page.md").is_symlink()
     assert (tmp_path / "disk" / "real.md").read_text() == "after"
