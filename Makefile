@@ -4,11 +4,12 @@ PYTHON ?= python3
 VENV ?= .venv
 BIN := $(VENV)/bin
 JOBS ?= 2
+BENCH ?= loss --shapes a
 # torch is always asked for through constraints.txt: unpinned it may bring another build and gigabytes with it.
 INSTALL := $(BIN)/python -m pip install -qq --disable-pip-version-check -c constraints.txt
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test lint docs format results clean
+.PHONY: help demo test lint docs format results bench clean
 .DELETE_ON_ERROR:
 
 help: ## list the targets
@@ -41,9 +42,12 @@ format: $(VENV)/.dev ## let ruff rewrite what it can
 	@$(BIN)/ruff format .
 
 results: $(VENV)/.toolkit ## make docs/results.md and the tables of docs/benchmarks.md from what is committed
-	@$(BIN)/python -m seqsmooth bench page docs/benchmarks.md $(wildcard benchmarks/results/*.json)
+	@$(BIN)/python -m benchmarks page docs/benchmarks.md $(wildcard benchmarks/results/*.json)
 	@rm -f docs/results/*.svg
 	@$(BIN)/python -m seqsmooth results results --out docs/results.md
+
+bench: $(VENV)/.toolkit ## time losses beside their peers; BENCH='head --shapes a' for others (python -m benchmarks --help)
+	@$(BIN)/python -m benchmarks $(BENCH)
 
 clean: ## remove the virtual environment and all caches
 	rm -rf $(VENV) .mypy_cache .ruff_cache .pytest_cache .import_linter_cache .hypothesis .coverage build dist site

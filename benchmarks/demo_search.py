@@ -1,7 +1,7 @@
 """The search behind configs/demo/*.yaml: each loss over a few values, judged by CIDEr on the validation scenes.
 
     seqsmooth demo --epochs 1 --out first    # makes the corpus in data/demo
-    python benchmarks/demo_search.py --data data/demo --out runs/search
+    python -m benchmarks.demo_search --data data/demo --out runs/search
 
 Every candidate is trained as `seqsmooth train` does it; what is trained already is not trained again. The test scenes
 play no part.

@@ -1,6 +1,6 @@
 """What a run of stage two changed: the training loss, and which weights.
 
-PYTHONPATH=src python benchmarks/stage_two.py runs/flickr8k/few/*/0 --json stage_two.json
+python -m benchmarks.stage_two runs/flickr8k/few/*/0 --json stage_two.json
 
 The runs are those of `configs/flickr8k/few`, or others in which stage two begins with a run of stage one that is named,
 too. Losses "before" and "after" are means over all tokens of the training split, without dropout: with the weights that

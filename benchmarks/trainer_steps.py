@@ -1,6 +1,6 @@
 """Steps of Hugging Face's Trainer with a model of a billion parameters and 128,256 tokens: stock, Liger, ours.
 
-    PYTHONPATH=src python benchmarks/trainer_steps.py --json trainer_steps.json
+    python -m benchmarks.trainer_steps --json trainer_steps.json
 
 A Llama of the 1B class in bf16 with random weights, sequences of 4,096 random tokens, AdamW. Every contestant trains
 some steps with a new model; the time of a step is the median between the ends of two, without the first ones, and the
@@ -40,10 +40,10 @@ from transformers import (
 )
 
 import seqsmooth as ss
-from seqsmooth.bench import peers
-from seqsmooth.bench.machine import git_commit
+from benchmarks.machine import git_commit
 from seqsmooth.files.atomic import atomic_write_text
 from seqsmooth.integrations import Smoothed, huggingface
+from seqsmooth.packages import is_installed, version_of
 
 KIND = "seqsmooth trainer steps 1"
 GPU = torch.cuda.is_available()
@@ -122,7 +122,7 @@ def contestants() -> list[Contestant]:
         Contestant("ours, own embeddings, the 16 nearest", nearest),
         Contestant("ours, own embeddings, dense, 256 components", dense),
         Contestant("stock, again"),
-        *(patched if GPU and peers.found("liger_kernel") else []),
+        *(patched if GPU and is_installed("liger_kernel") else []),
     ]
 
 
@@ -165,7 +165,7 @@ def main(words: Sequence[str] | None = None) -> int:
         "device": torch.cuda.get_device_name() if GPU else "CPU",
         "commit": given.commit or git_commit(),
         "date": datetime.now(UTC).isoformat(timespec="seconds"),
-        "versions": {name: peers.version(name) for name in ("torch", "transformers", "triton", "liger_kernel")},
+        "versions": {name: version_of(name) for name in ("torch", "transformers", "triton", "liger_kernel")},
     }
     setting = {**SIZES, "length": LENGTH, "batch": given.batch, "steps": given.steps, "tau": TAU, "alpha": ALPHA}
     measured(contestants()[0], given.batch, given.steps)

@@ -1,6 +1,6 @@
 """How much of the speed of a bare loop of CUDA graphs `seqsmooth train` keeps.
 
-    PYTHONPATH=src python benchmarks/training_speed.py --json training_speed.json
+    python -m benchmarks.training_speed --json training_speed.json
 
 The corpus is made up, in the shape of COCO restval: 26,705 images with 1,280 features and five captions each. Both
 sides train configs/coco/restval/*.yaml on it. *Bare* goes over batches that lie on the GPU and replays the graph of the
@@ -30,10 +30,10 @@ from unittest import mock
 import numpy as np
 import torch
 
-from seqsmooth.bench import peers
-from seqsmooth.bench.machine import git_commit
+from benchmarks.machine import git_commit
 from seqsmooth.data import Corpus, FeatureStore, Side, write_captions
 from seqsmooth.files.atomic import atomic_write_text
+from seqsmooth.packages import version_of
 from seqsmooth.training import trainer
 from seqsmooth.training.build import Builder, make_optimizer
 from seqsmooth.training.config import Config
@@ -121,7 +121,7 @@ def described(commit: str | None) -> dict[str, Any]:
     return {
         "device": torch.cuda.get_device_name() if DEVICE.type == "cuda" else "CPU",
         "torch": torch.__version__,
-        "triton": peers.version("triton"),
+        "triton": version_of("triton"),
         "python": platform.python_version(),
         "seqsmooth": __version__,
         "commit": commit or git_commit(),

@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import importlib.util
 import re
 import shutil
 import tomllib
@@ -8,7 +9,6 @@ from pathlib import Path
 import pytest
 import torch
 
-from seqsmooth.bench import peers
 from seqsmooth.cli import doctor, surroundings
 from seqsmooth.cli.main import VERBS, main
 
@@ -95,8 +95,8 @@ def test_help_shows_an_example(capsys: pytest.CaptureFixture[str]) -> None:
 def test_what_is_missing_is_no_fault_and_has_a_use(
     no_java: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    real = peers.found
-    monkeypatch.setattr(peers, "found", lambda name: name not in ("transformers", "h5py", "triton") and real(name))
+    real, missing = importlib.util.find_spec, ("transformers", "h5py", "triton")
+    monkeypatch.setattr("importlib.util.find_spec", lambda name: None if name in missing else real(name))
     assert main(["doctor"]) == 0
     told = capsys.readouterr().out
     assert re.search(r"^  transformers +missing +ResNet-152.*\(pip install 'seqsmooth\[hf\]'\)$", told, re.MULTILINE)

@@ -8,7 +8,7 @@ from torch import Tensor
 from torch.utils._python_dispatch import TorchDispatchMode
 
 import seqsmooth as ss
-from seqsmooth.bench.step import MODELS, OBJECTIVES, TINY, make_batch, make_objective
+from benchmarks.step import MODELS, OBJECTIVES, TINY, make_batch, make_objective
 from seqsmooth.models import RNNsearch, ShowTell, TopDown
 from seqsmooth.ops import checks
 from seqsmooth.training import Batch, GraphedStep, Report, TrainingStep, adam

@@ -15,9 +15,9 @@ import torch
 from torch import Tensor
 
 import seqsmooth as ss
-from seqsmooth.bench.harness import told
 from seqsmooth.cli.surroundings import DATA, data, packages, trials
 from seqsmooth.ops import dispatch
+from seqsmooth.packages import describe_error
 from seqsmooth.version import __version__
 
 EXAMPLE = """\
@@ -180,7 +180,7 @@ def _compare(
         loss = ours(*leaves)
         results = (loss.detach(), *torch.autograd.grad(loss, leaves))
     except Exception as error:  # noqa: BLE001 - whatever stops the loss here is what the doctor is asked about
-        return Finding(name, math.nan, limit, told(error))
+        return Finding(name, math.nan, limit, describe_error(error))
     wide = tuple(value.detach().cpu().double().requires_grad_() for value in given)
     exact = -(target * logits(*wide).log_softmax(-1)).sum(-1).mean()
     expected = (exact.detach(), *torch.autograd.grad(exact, wide))

@@ -12,7 +12,6 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 from seqsmooth.cli import (
-    bench,
     choose,
     conformance,
     decode,
@@ -51,7 +50,6 @@ VERBS: dict[str, Verb] = {
     "record": Verb("what runs leave behind for good, a small file each", record.options, record.start),
     "results": Verb("tables, plots and a page from the records of runs", results.options, results.start),
     "glove": Verb("train word vectors on a corpus", glove.options, glove.start),
-    "bench": Verb("time every loss beside its peers", bench.options, bench.start),
     "conformance": Verb("hold a loss against the contract", conformance.options, conformance.start),
     "doctor": Verb("say what runs here, and check that it is right", doctor.options, doctor.start),
 }

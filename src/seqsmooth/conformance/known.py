@@ -12,13 +12,12 @@ import torch
 from torch import Tensor, nn
 from torch.nn import functional as F
 
-from seqsmooth.bench import peers
-from seqsmooth.bench.harness import told
 from seqsmooth.conformance import adapters
 from seqsmooth.conformance.contract import Report, examine, skipped
 from seqsmooth.conformance.subject import Subject
 from seqsmooth.ops.cross_entropy import Reduction, cross_entropy
 from seqsmooth.ops.head import linear_cross_entropy
+from seqsmooth.packages import describe_error, version_of
 from seqsmooth.smoothing.presets import label_smoothing as label_smoothing_objective
 from seqsmooth.smoothing.presets import tok
 from seqsmooth.version import __version__
@@ -68,13 +67,13 @@ def reports(device: torch.device) -> Iterator[Report]:
         try:
             report = examine(replace(make(), name=name, device=device, versions=versions))
         except Exception as error:  # noqa: BLE001 - a package that does not import here is no reason to stop
-            report = skipped(name, versions, told(error))
+            report = skipped(name, versions, describe_error(error))
         yield report
 
 
 def installed(package: str) -> str | None:
     """The version of a package, without the name of its build; None where it is not there."""
-    version = __version__ if package == "seqsmooth" else peers.version(package)
+    version = __version__ if package == "seqsmooth" else version_of(package)
     return None if version is None else version.partition("+")[0]
 
 

@@ -1,0 +1,248 @@
+"""Contestants on the same tensors, interleaved: round after round, each is called once in each mode."""
+
+from __future__ import annotations
+
+import math
+import random
+import re
+import time
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass, field, replace
+from typing import Generic, TypeVar
+
+import torch
+from torch import Tensor
+
+from benchmarks.clock import Clock, Step
+from benchmarks.records import MODES, Mode, Spread, TimingRow, TimingTable
+from seqsmooth.ops.checks import must
+from seqsmooth.packages import describe_error
+
+Results = tuple[Tensor, ...]
+I = TypeVar("I")  # noqa: E741 - the inputs of a contestant
+Say = Callable[[str], None]
+
+WARM_UPS = 3
+LEAST_ROUNDS = 5
+MOST_ROUNDS = 200
+SEED = 20180715
+"""Before what must draw the same samples twice."""
+
+
+@dataclass(frozen=True)
+class Call:
+    """A contestant on one set of inputs."""
+
+    step: Callable[[], Results]
+    exact: Callable[[], Results] | None = None
+    """The same results in float64, by other means."""
+    restore: Callable[[], None] = lambda: None
+    """Undoes what a step has done to its inputs; not timed."""
+    capture: Callable[[], Step] | None = None
+    """Makes a graph of the step in its own way; returns what replays it."""
+
+
+@dataclass(frozen=True)
+class Contestant(Generic[I]):
+    """Something to be timed."""
+
+    name: str
+    ours: bool
+    bind: Callable[[I], Call]
+    """Makes the call on one set of inputs, with everything that a training step would find ready."""
+    against: str | None = None
+    """The contestant of ours that this one is compared with."""
+    on_host: bool = False
+    """Whether it runs on the host, whatever the device of the others."""
+    items: int | None = None
+
+
+@dataclass
+class Entry:
+    """A contestant in a contest, and what is known of it so far."""
+
+    row: TimingRow
+    calls: list[Call]
+    replays: list[Step]
+    on_host: bool
+    times: dict[Mode, list[float]] = field(default_factory=lambda: {mode: [] for mode in MODES})
+
+
+@dataclass(frozen=True)
+class Contest:
+    """How contestants are compared: on which device, for how long, and who hears of it.
+
+    Args:
+        clock: the clock of the device.
+        seconds: the time for one table, set-up included; at least five rounds are always timed.
+        say: is told what is going on.
+        only: a regular expression for the names of those that take part; all without it.
+        quick: do without memory and errors of peers, as is done anyway once the time is over.
+    """
+
+    clock: Clock
+    seconds: float
+    say: Say = lambda message: None
+    only: str | None = None
+    quick: bool = False
+
+    def chosen(self, contestants: Iterable[Contestant[I]]) -> list[Contestant[I]]:
+        """Those that take part: any with a name that `only` finds, and what they are compared with."""
+        listed = list(contestants)
+        if self.only is None:
+            return listed
+        try:
+            pattern = re.compile(self.only, re.IGNORECASE)
+        except re.error as error:
+            raise ValueError(f"`only` must be a regular expression, but is {self.only!r} instead.") from error
+        found = [contestant for contestant in listed if pattern.search(contestant.name)]
+        names = ", ".join(repr(contestant.name) for contestant in listed)
+        must(bool(found), "only", f"found in one of {names}", repr(self.only))
+        wanted = {contestant.name for contestant in found} | {contestant.against for contestant in found}
+        return [contestant for contestant in listed if contestant.name in wanted]
+
+    def rows(
+        self,
+        contestants: Sequence[Contestant[I]],
+        inputs: Sequence[I],
+        sample: I | None = None,
+        results: Sequence[str] = (),
+    ) -> tuple[TimingRow, ...]:
+        """Measure every contestant.
+
+        Args:
+            contestants: who takes part, in the order of the table.
+            inputs: sets of inputs alike, taken in turn, so that no call finds its own in the cache of the device.
+            sample: inputs small enough for float64.
+            results: the names of what a step returns.
+        """
+        deadline = time.monotonic() + self.seconds
+        entries: list[Entry] = []
+        for number, contestant in enumerate(contestants):
+            self.say(f"{number + 1} of {len(contestants)}: {contestant.name}")
+            brief = not contestant.ours and (self.quick or time.monotonic() > deadline)
+            entries.append(self._prepared(contestant, inputs, sample, results, brief=brief))
+        running = [entry for entry in entries if entry.calls]
+        self._time(running, deadline)
+        return tuple(self._finished(entry) for entry in entries)
+
+    def _prepared(
+        self, contestant: Contestant[I], inputs: Sequence[I], sample: I | None, results: Sequence[str], *, brief: bool
+    ) -> Entry:
+        row = TimingRow(contestant.name, contestant.ours, contestant.against, items=contestant.items)
+        entry = Entry(row, [], [], contestant.on_host)
+        began = time.monotonic()
+        try:
+            calls = [contestant.bind(given) for given in inputs]
+            self._run(calls[0])
+            entry.row = replace(row, first_call_s=round(time.monotonic() - began, 3))
+            if sample is not None and not brief:
+                entry.row = replace(entry.row, errors=self._errors(contestant.bind(sample), results))
+            if not contestant.on_host and not brief:
+                extra = self.clock.extra_bytes(calls[0].step)
+                calls[0].restore()
+                entry.row = replace(entry.row, extra_bytes=extra)
+            for call in calls:
+                for _ in range(WARM_UPS):
+                    self._run(call)
+        except Exception as error:  # noqa: BLE001 - a peer may fail in any way, and that is a result
+            entry.row = replace(entry.row, failures={"call": describe_failure(error)})
+            self.clock.relieve()
+            return entry
+        entry.calls = calls
+        if self.clock.captures and not contestant.on_host:
+            self._capture(entry)
+        self.clock.relieve()
+        return entry
+
+    def _run(self, call: Call) -> None:
+        call.step()
+        call.restore()
+        self.clock.settle()
+
+    def _errors(self, call: Call, names: Sequence[str]) -> dict[str, float]:
+        if call.exact is None:
+            return {}
+        torch.manual_seed(SEED)
+        got = tuple(result.detach().clone() for result in call.step())
+        call.restore()
+        torch.manual_seed(SEED)
+        pairs = zip(names, got, call.exact(), strict=True)
+        return {name: relative_error(result, expected) for name, result, expected in pairs}
+
+    def _capture(self, entry: Entry) -> None:
+        try:
+            for call in entry.calls:
+                entry.replays.append(call.capture() if call.capture is not None else self.clock.capture(call.step))
+                call.restore()
+                for _ in range(WARM_UPS):
+                    self.clock.replay(entry.replays[-1])
+                    call.restore()
+        except Exception as error:  # noqa: BLE001 - likewise
+            entry.replays = []
+            entry.row = replace(entry.row, failures={"graph": describe_failure(error)})
+            for call in entry.calls:
+                call.restore()
+
+    def _time(self, entries: Sequence[Entry], deadline: float) -> None:
+        shuffle, turn = random.Random(SEED), 0
+        for done in range(1 + MOST_ROUNDS):
+            if done > LEAST_ROUNDS and time.monotonic() > deadline:
+                break
+            self.say(f"round {done} of {MOST_ROUNDS} at most")
+            for mode in MODES:
+                # In another order each time, so that nobody always comes after the same neighbour.
+                for entry in shuffle.sample(entries, len(entries)):
+                    if mode == "graph" and not entry.replays:
+                        continue
+                    took = self._timed(entry, turn % len(entry.calls), mode)
+                    turn += 1
+                    if done > 0:  # the first round is another warm-up
+                        entry.times[mode].append(took)
+
+    def _timed(self, entry: Entry, place: int, mode: Mode) -> float:
+        call = entry.calls[place]
+        if mode == "graph":
+            took = self.clock.replay(entry.replays[place])
+        else:
+            took = (self.clock.host if entry.on_host else self.clock.eager)(call.step)
+        call.restore()
+        return took
+
+    def _finished(self, entry: Entry) -> TimingRow:
+        spreads = {mode: Spread.of(times) if times else None for mode, times in entry.times.items()}
+        return replace(entry.row, eager=spreads["eager"], graph=spreads["graph"])
+
+
+Part = tuple[str, Callable[[Contest], TimingTable]]
+"""A table of a benchmark: its name, and what makes it."""
+
+
+def relative_error(
+    got: Tensor,  # (...)
+    expected: Tensor,  # (...) float64
+) -> float:
+    """The largest difference, over the largest value."""
+    must(got.shape == expected.shape, "result", f"of shape {tuple(expected.shape)}", tuple(got.shape))
+    scale = float(expected.abs().max())
+    apart = float((got.double() - expected).abs().max())
+    must(math.isfinite(apart), "result", "finite", "NaN or infinite somewhere")
+    return apart / scale if scale else apart
+
+
+def again(contestants: Sequence[Contestant[I]], name: str) -> list[Contestant[I]]:
+    """The contestants, ours first, with one of them twice: what lies between the two is noise."""
+    extra = [
+        replace(contestant, name=f"{name}, timed again", against=name)
+        for contestant in contestants
+        if contestant.name == name
+    ]
+    return sorted([*contestants, *extra], key=lambda contestant: not contestant.ours)
+
+
+def describe_failure(error: Exception) -> str:
+    """Say in one short line why a call or its capture failed."""
+    if "capture" in str(error) and isinstance(error.__context__, RuntimeError):
+        error = error.__context__  # what made the capture fail, rather than that it did
+    text = describe_error(error)
+    return "it waits for the GPU" if "synchroniz" in text else text

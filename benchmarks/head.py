@@ -1,0 +1,109 @@
+"""`head`: losses from hidden states and the output matrix, forward and backward to both."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from functools import partial
+
+import torch
+from torch import Tensor
+from torch.nn import functional as F
+
+import seqsmooth as ss
+from benchmarks import loss as given_logits
+from benchmarks import peers
+from benchmarks.harness import Call, Contest, Contestant, again
+from benchmarks.loss import GIVEN, LOOP, PEER, SMOOTHED, SPARSE, TABLE, differentiated, in_float64, peer, target_given
+from benchmarks.objectives import LossSuite, TimedLoss
+from benchmarks.records import TimingTable
+from benchmarks.shapes import GivenHidden, Shape, Words, given_hidden
+from seqsmooth.packages import is_installed
+
+RESULTS = ("loss", "dh", "dW")
+LINEAR = "linear + "
+CHUNK_MEMORIES = (1, 16, 32)
+
+
+def table(shape: Shape, dtype: torch.dtype, contest: Contest, *, compiled: bool = False, seed: int = 0) -> TimingTable:
+    """Compare all losses on one shape."""
+    generator = torch.Generator(contest.clock.device).manual_seed(seed)
+    suite = LossSuite.of(shape, generator)
+    size = (shape.rows + shape.vocab) * shape.hidden * dtype.itemsize
+    inputs = [given_hidden(shape, dtype, generator) for _ in range(shape.sets(size))]
+    sample = given_hidden(shape.sample(), dtype, generator)
+    everyone = [*ours(suite), *theirs(suite, compiled=compiled)]
+    rows = contest.rows(contest.chosen(again(everyone, "MLE")), inputs, sample, RESULTS)
+    kind = str(dtype).removeprefix("torch.")
+    title = f"head {shape.name}: {shape.rows} x {shape.hidden} x {shape.vocab} {kind}, {shape.what}"
+    told = shape.described() | {"dtype": kind, "input sets": len(inputs)}
+    return TimingTable(title, told, rows, peer=LINEAR + PEER, flop=6 * shape.rows * shape.hidden * shape.vocab)
+
+
+def ours(suite: LossSuite) -> Iterator[Contestant[GivenHidden]]:
+    """Our losses: the whole of what a training step does, and the head alone for MLE and two targets given."""
+    losses = suite.losses()
+    for loss in losses:
+        yield Contestant(loss.name, True, _whole(loss), against="MLE")
+    for loss in losses:
+        if loss.name in ("MLE", "Tok top-64", "Seq lazy, L=5"):
+            yield Contestant(
+                loss.name + GIVEN, True, target_given(loss, ss.linear_cross_entropy), against="MLE" + GIVEN
+            )
+
+
+def theirs(suite: LossSuite, *, compiled: bool = False) -> Iterator[Contestant[GivenHidden]]:
+    """The peers; those compiled take half a minute each before they start."""
+    forms = [form for form in given_logits.forms(suite) if form.name in (PEER, SMOOTHED, SPARSE, LOOP, TABLE)]
+    for form in forms:
+        yield Contestant(LINEAR + form.name, False, peer(_after_linear(form.function), form.arguments, form.target))
+    fused: dict[str, Callable[[], Callable[[Tensor, Tensor, Tensor], Tensor]]] = {}
+    if is_installed("liger_kernel"):
+        for memory in CHUNK_MEMORIES:
+            fused[f"Liger FLCE, chunk_mem_const={memory}"] = partial(peers.liger_head, memory)
+    if is_installed("cut_cross_entropy"):
+        fused["Apple CCE"] = peers.cce_head
+    if hasattr(F, "linear_cross_entropy"):
+        fused["F.linear_cross_entropy"] = peers.torch_head
+    for name, make in fused.items():
+        yield Contestant(name, False, _fused(make, suite.one_hot))
+    if compiled:
+        for form in forms:
+            if form.name in (PEER, SPARSE):
+                head = peers.compiled(_after_linear(form.function))
+                yield Contestant(f"{LINEAR}{form.name}, compiled", False, peer(head, form.arguments, form.target))
+
+
+def _after_linear(function: Callable[..., Tensor]) -> Callable[..., Tensor]:
+    def head(hidden: Tensor, weight: Tensor, *rest: object) -> Tensor:
+        return function(F.linear(hidden, weight), *rest)
+
+    return head
+
+
+def _whole(loss: TimedLoss) -> Callable[[GivenHidden], Call]:
+    def bind(given: GivenHidden) -> Call:
+        batch, steps = given.words.targets.shape
+        objective = loss.objective
+        loss.propose(given.words)  # what it makes when first called could not be made in a graph
+        # As a training step has it: in a graph, beside the model; calls submitted one by one would gain nothing, and
+        # a loss without samples is called with plain targets.
+        aside = torch.cuda.Stream(priority=-1) if given.hidden.is_cuda else None  # type: ignore[no-untyped-call]
+        plain = objective.sequence.only_truth
+
+        def compute() -> Tensor:
+            captured = aside is not None and torch.cuda.is_current_stream_capturing()
+            text = given.words
+            candidates = text.targets if plain and not captured else loss.propose(text, aside if captured else None)
+            return objective.head(given.hidden.view(batch, steps, -1), given.weight, candidates).total
+
+        expected = in_float64(given, lambda: loss.target(given.words, given.vocab), objective.entropy)
+        return Call(differentiated(compute, given.leaves), expected)
+
+    return bind
+
+
+def _fused(
+    make: Callable[[], Callable[[Tensor, Tensor, Tensor], Tensor]], target: Callable[[Words], Tensor]
+) -> Callable[[GivenHidden], Call]:
+    """A head of a package, imported only when it takes part: the import may fail, and that is a result."""
+    return lambda given: peer(make(), lambda text: (text.labels,), target)(given)

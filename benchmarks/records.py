@@ -1,0 +1,128 @@
+"""What a benchmark run leaves behind, and its file."""
+
+from __future__ import annotations
+
+import json
+import os
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, dataclass, field
+from pathlib import Path
+from statistics import quantiles
+from typing import Any, Literal
+
+from seqsmooth.files.atomic import atomic_write_text
+
+KIND = "seqsmooth benchmark 1"
+Mode = Literal["eager", "graph"]
+MODES: tuple[Mode, ...] = ("eager", "graph")
+
+
+@dataclass(frozen=True)
+class Spread:
+    """Repeated times of one call, in milliseconds: the quartiles and how many there were."""
+
+    q1: float
+    median: float
+    q3: float
+    repeats: int
+
+    @classmethod
+    def of(cls, times: Sequence[float]) -> Spread:
+        """The quartiles of some times."""
+        if len(times) == 1:
+            return cls(times[0], times[0], times[0], 1)
+        low, middle, high = quantiles(times, n=4, method="inclusive")
+        return cls(low, middle, high, len(times))
+
+    @property
+    def width(self) -> float:
+        """The distance between the quartiles, as a share of the median."""
+        return (self.q3 - self.q1) / self.median if self.median else 0.0
+
+
+@dataclass(frozen=True)
+class TimingRow:
+    """One contestant in one table. What is None was not measured; `failures` says why where it was tried."""
+
+    name: str
+    ours: bool
+    against: str | None = None
+    """The row of ours that this one is compared with."""
+    eager: Spread | None = None
+    graph: Spread | None = None
+    failures: Mapping[str, str] = field(default_factory=dict)
+    """Why it did not run ("call") or could not be captured ("graph")."""
+    extra_bytes: int | None = None
+    """Peak memory beyond its inputs and its results."""
+    errors: Mapping[str, float] = field(default_factory=dict)
+    """Largest difference from float64, over the largest value, of each result."""
+    items: int | None = None
+    """How many items one call handles, where it is not what the table says."""
+    first_call_s: float | None = None
+    """What the first call took, compilation included."""
+
+    def best(self) -> Spread | None:
+        """The time in graph replay, or in eager submission where there is no other."""
+        return self.graph or self.eager
+
+
+@dataclass(frozen=True)
+class TimingTable:
+    """The contestants on one shape."""
+
+    title: str
+    shape: Mapping[str, int | str]
+    rows: tuple[TimingRow, ...]
+    peer: str | None = None
+    """The row that is the peer to beat."""
+    copied_bytes: int | None = None
+    """What one read and one write of the input moves."""
+    flop: int | None = None
+    """What the matrix products of one call count."""
+    items: int | None = None
+    """How many items (candidates, sentences) one call handles."""
+
+    def row(self, name: str | None) -> TimingRow | None:
+        """A row by its name."""
+        return next((row for row in self.rows if row.name == name), None)
+
+
+@dataclass(frozen=True)
+class TimingReport:
+    """One run of one benchmark."""
+
+    benchmark: str
+    machine: Mapping[str, Any]
+    tables: tuple[TimingTable, ...]
+    failures: Mapping[str, str] = field(default_factory=dict)
+    """Why a table could not be made."""
+
+    def save(self, path: str | os.PathLike[str]) -> None:
+        """Write the file whole or not at all: what was at `path` before stays until the new file is complete."""
+        with atomic_write_text(path) as file:
+            file.write(json.dumps({"kind": KIND, **asdict(self)}, indent=1, allow_nan=False) + "\n")
+
+    @classmethod
+    def load(cls, path: str | os.PathLike[str]) -> TimingReport:
+        """Read what `save` wrote."""
+        path = Path(path)
+        try:
+            held = json.loads(path.read_text(encoding="utf-8"))
+            if held["kind"] != KIND:
+                raise ValueError(f"it is of the kind {held['kind']!r}")
+            tables = tuple(_table(table) for table in held["tables"])
+            return cls(held["benchmark"], held["machine"], tables, held["failures"])
+        except OSError as error:
+            raise ValueError(f"`file` must be one that can be read, but {path} cannot: {error.strerror}.") from error
+        except (KeyError, TypeError, ValueError) as error:
+            rule = "a file written by `python -m benchmarks ... --json`"
+            raise ValueError(f"`file` must be {rule}, but {path} is damaged or something else instead.") from error
+
+
+def _table(held: Mapping[str, Any]) -> TimingTable:
+    return TimingTable(**{**held, "rows": tuple(_row(row) for row in held["rows"])})
+
+
+def _row(held: Mapping[str, Any]) -> TimingRow:
+    times: dict[str, Any] = {mode: None if held[mode] is None else Spread(**held[mode]) for mode in MODES}
+    return TimingRow(**{**held, **times})

@@ -1,0 +1,132 @@
+"""Which benchmarks there are, and how one is run from end to end."""
+
+from __future__ import annotations
+
+import sys
+import time
+from dataclasses import dataclass
+
+import torch
+
+from benchmarks import head, loss, machine, rewards, sampler, step
+from benchmarks.clock import Clock, clock_of
+from benchmarks.harness import Contest, Part, Say, describe_failure
+from benchmarks.records import TimingReport
+from benchmarks.shapes import DTYPES, chosen_shapes
+from seqsmooth.ops import checks
+
+DONE = "done"
+SILENCE = 2.0
+"""Seconds between two lines of progress where there is no terminal."""
+BENCHMARKS = ("loss", "head", "rewards", "sampler", "step")
+SHAPED = ("loss", "head")
+"""Those that have the shapes of `shapes`."""
+USUAL_SHAPES = "a,b,c,d"
+
+
+@dataclass(frozen=True)
+class Settings:
+    """The choices of a run.
+
+    Args:
+        seconds: the time for one benchmark; at least five rounds of each table are always timed.
+        device: "cuda", "cpu", or None for the first that is there.
+        dtype: type of logits, hidden states and weights: bf16, fp16 or fp32.
+        shapes: names with commas between them; None for the usual ones.
+        compiled: shapes at which torch.compile takes part, likewise.
+        only: a regular expression for the names of contestants.
+        quick: do without memory and errors of peers.
+        sizes: numbers of candidates for the rewards.
+        commit: the name of the code, where git does not know it.
+    """
+
+    seconds: float = 100.0
+    device: str | None = None
+    dtype: str = "bf16"
+    shapes: str | None = None
+    compiled: str = ""
+    only: str | None = None
+    quick: bool = False
+    sizes: tuple[int, ...] = rewards.SIZES
+    commit: str | None = None
+
+    def __post_init__(self) -> None:
+        checks.positive("seconds", self.seconds)
+        checks.one_of("dtype", self.dtype, list(DTYPES))
+        if self.device is not None:
+            checks.one_of("device", self.device, ("cpu", "cuda"))
+            there = self.device == "cpu" or torch.cuda.is_available()
+            checks.must(there, "device", "'cpu' where there is no GPU", repr(self.device))
+
+    def clock(self) -> Clock:
+        """The clock of the device."""
+        return clock_of(torch.device(self.device or ("cuda" if torch.cuda.is_available() else "cpu")))
+
+
+def run(benchmark: str, settings: Settings, say: Say | None = None) -> TimingReport:
+    """Run one benchmark."""
+    checks.one_of("benchmark", benchmark, BENCHMARKS)
+    clock = settings.clock()
+    say = progress() if say is None else say
+    deadline = time.monotonic() + settings.seconds
+    parts = _parts(benchmark, settings)
+    say("measuring the machine")
+    described = machine.describe(clock, settings.commit)
+    tables, failures = [], {}
+    for number, (name, make) in enumerate(parts):
+        share = max(0.0, deadline - time.monotonic()) / (len(parts) - number)
+
+        def tell(message: str, name: str = name) -> None:
+            say(f"{benchmark} {name}: {message}")
+
+        tell("making the inputs")
+        try:
+            tables.append(make(Contest(clock, share, tell, settings.only, settings.quick)))
+            clock.relieve()
+        except RuntimeError as error:  # of the device, as when its memory is full; what is measured is kept
+            failures[name] = describe_failure(error)
+    say(DONE)
+    return TimingReport(benchmark, described, tuple(tables), failures)
+
+
+def progress() -> Say:
+    """Tells on stderr what is going on: a line that is rewritten on a terminal, now and then a line elsewhere."""
+    start = time.monotonic()
+    on_terminal = sys.stderr.isatty()
+    silent_since = start - SILENCE
+
+    def say(message: str) -> None:
+        nonlocal silent_since
+        now = time.monotonic()
+        line = f"[{now - start:6.1f} s] {message}"
+        if on_terminal:
+            sys.stderr.write(f"\r{line[:118]:<118}" + ("\n" if message == DONE else ""))
+        elif message == DONE or now - silent_since >= SILENCE:
+            silent_since = now
+            sys.stderr.write(f"{line}\n")
+        sys.stderr.flush()
+
+    return say
+
+
+def _parts(benchmark: str, settings: Settings) -> list[Part]:
+    if benchmark in SHAPED:
+        return _shaped(benchmark, settings)
+    if benchmark == "rewards":
+        return rewards.parts(settings.sizes)
+    if benchmark == "sampler":
+        return sampler.parts()
+    return step.parts("bf16" if settings.dtype == "bf16" else "tf32")
+
+
+def _shaped(benchmark: str, settings: Settings) -> list[Part]:
+    compiled = {shape.name for shape in chosen_shapes(settings.compiled)} if settings.compiled else set()
+    make = {"loss": loss.table, "head": head.table}[benchmark]
+    dtype = DTYPES[settings.dtype]
+
+    def part(name: str) -> Part:
+        (shape,) = chosen_shapes(name)
+        return name, lambda contest: make(shape, dtype, contest, compiled=name in compiled)
+
+    shapes = chosen_shapes(settings.shapes or USUAL_SHAPES)
+    return [part(shape.name) for shape in shapes]

@@ -1,1 +1,0 @@
-"""What is timed, and against whom."""

@@ -1,0 +1,34 @@
+"""Packages that may be installed beside torch: whether they are, in which version, and why one failed."""
+
+from __future__ import annotations
+
+import importlib.metadata
+import importlib.util
+import re
+
+
+def is_installed(module: str) -> bool:
+    """Return whether a module can be imported, without importing it."""
+    return importlib.util.find_spec(module) is not None
+
+
+def version_of(module: str, distribution: str | None = None) -> str | None:
+    """Return the version of a package: "unknown" where it does not say, None where it is not installed.
+
+    Args:
+        module: the name it is imported by.
+        distribution: the name it is installed by, where that differs.
+    """
+    if not is_installed(module):
+        return None
+    try:
+        return importlib.metadata.version((distribution or module).replace("_", "-"))
+    except importlib.metadata.PackageNotFoundError:
+        return "unknown"
+
+
+def describe_error(error: BaseException) -> str:
+    """Return the kind and the first line of an error, short enough for a table, without the folders of this machine."""
+    lines = str(error).strip().splitlines() or [""]
+    text = re.sub(r"(/[\w.+-]+)+/", "", lines[0].strip())
+    return f"{type(error).__name__}: {text}"[:160].rstrip(": ")

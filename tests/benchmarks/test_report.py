@@ -1,0 +1,215 @@
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from benchmarks import claims, machine, page, paper, plot, report, step
+from benchmarks.clock import Clock
+from benchmarks.records import Spread, TimingReport, TimingRow, TimingTable
+
+ROOT = Path(__file__).resolve().parents[2]
+MACHINE = {
+    "device": "A GPU",
+    "torch": "2.0",
+    "triton": None,
+    "cuda": "12",
+    "python": "3.12",
+    "seqsmooth": "0",
+    "kernels": "triton",
+    "peers": {"nltk": "3"},
+    "commit": None,
+    "date": "2026-01-02T03:04:05+00:00",
+    "copy_bytes_per_s": 4e12,
+    "matmul_flop_per_s": 8e14,
+}
+
+
+def spread(median: float) -> Spread:
+    return Spread(0.9 * median, median, 1.1 * median, 50)
+
+
+LOSS = TimingTable(
+    "loss x",
+    {"V": 5},
+    (
+        TimingRow("MLE", True, "MLE", spread(2.0), spread(1.0), {}, 3 * 2**20, {"loss": 2e-7}),
+        TimingRow("Tok", True, "MLE", spread(3.0), spread(1.25), {}, 0, {"loss": 3e-7}),
+        TimingRow("theirs", False, None, spread(4.0), spread(2.5), {}, 2**30, {}),
+        TimingRow("stuck", False, None, spread(5.0), None, {"graph": "it waits for the GPU"}),
+        TimingRow("gone", False, None, None, None, {"call": "ImportError: nothing"}),
+    ),
+    peer="theirs",
+    copied_bytes=2 * 10**9,
+)
+REWARDS = TimingTable(
+    "rewards x",
+    {},
+    (
+        TimingRow("CIDEr-D", True, None, spread(0.5), spread(0.25)),
+        TimingRow("slow", False, None, spread(40.0), items=50),
+    ),
+    peer="slow",
+    items=250,
+)
+REPORT = TimingReport("loss", MACHINE, (LOSS, REWARDS), {"d": "no memory"})
+
+
+def cells(text: str, name: str) -> list[str]:
+    (line,) = (line for line in text.splitlines() if line.startswith(f"{name} "))
+    return line.removeprefix(name).split()
+
+
+def test_a_row_says_times_ratios_bandwidth_memory_and_errors() -> None:
+    text = report.table_text(LOSS, REPORT)
+    headings = ("eager ms", "graph ms", "+-%", "/ours", "/peer", "copy %", "extra MiB", "err loss")
+    assert all(heading in text.splitlines()[1] for heading in headings)
+    # Eager 3 ms: 1.5 of our MLE, 0.75 of theirs. Replay 1.25 ms: 1.25 and 0.5; 2 GB in 1.25 ms are 1.6 of 4 TB/s.
+    assert cells(text, "Tok") == ["3.000", "10", "1.50", "0.750", "1.250", "10", "1.25", "0.500", "40", "0", "3e-07"]
+    assert cells(text, "theirs") == ["4.000", "10", "-", "1.00", "2.500", "10", "-", "1.00", "20", "1024", "-"]
+    assert cells(text, "stuck") == ["5.000", "10", "-", "1.25", "failed", "-", "-", "-", "10", "-", "-"]
+    assert cells(text, "gone") == ["failed", "-", "-", "-", "failed", "-", "-", "-", "-", "-", "-"]
+
+
+def test_failures_are_explained_below() -> None:
+    text = report.table_text(LOSS, REPORT)
+    assert "stuck: capture failed: it waits for the GPU" in text
+    assert "gone: did not run: ImportError: nothing" in text
+    assert "/peer: times over those of theirs." in text
+
+
+def test_items_are_compared_each() -> None:
+    text = report.table_text(REWARDS, REPORT)
+    # 0.25 ms for 250 are 1 us each; 40 ms for 50 are 800 us each, and eagerly 0.5 ms for 250 are 2 us.
+    assert cells(text, "CIDEr-D") == ["500.0", "10", "0.00250", "250.0", "10", "-", "1.000"]
+    assert cells(text, "slow") == ["40000", "10", "1.00", "-", "-", "-", "800.0"]
+
+
+STEP = TimingTable(
+    "step x", {}, tuple(TimingRow(name, True, "mle", spread(2.0), spread(1.0)) for name in ("mle", "tok", "other"))
+)
+
+
+def test_steps_have_the_papers_ratios_beside_them() -> None:
+    made = TimingReport("step", MACHINE, (STEP,))
+    text = report.text(made)
+    # 359 ms over 347 ms, and nothing where the paper has nothing.
+    assert cells(text, "tok")[-1] == "1.035"
+    assert cells(text, "other")[-1] == "-"
+    assert "Titan X with the CNN inside" in text
+    assert "Titan X" not in report.text(REPORT)
+
+
+def test_the_papers_ratios_are_those_of_its_table() -> None:
+    # 390 to 401, 336 to 349 and 445 to 453 ms over 347 ms.
+    expected = {
+        "MLE": "1.000",
+        "Tok": "1.035",
+        "Seq": "1.124-1.156",
+        "Seq lazy": "0.968-1.006",
+        "Tok-Seq": "1.282-1.305",
+    }
+    assert {loss: paper.ratio(loss) for loss in paper.MILLISECONDS} == expected
+    assert set(paper.LOSSES) == set(step.OBJECTIVES)
+
+
+def test_wide_cells_keep_the_columns_straight() -> None:
+    made = TimingReport(
+        "step",
+        MACHINE,
+        (TimingTable("x", {}, tuple(TimingRow(n, True, "mle", spread(1.0)) for n in ("mle", "seq-cider-5"))),),
+    )
+    _, *lines = report.table_text(made.tables[0], made).splitlines()
+    assert len({len(line) for line in lines if line.startswith((" ", "mle", "seq"))}) == 1
+
+
+def test_the_whole_report_names_the_machine_and_what_failed() -> None:
+    text = report.text(REPORT)
+    facts = ("A GPU", "copies 4.00 TB/s", "800 TFLOP/s", "commit unknown", "torch 2.0", "nltk 3")
+    for told in (*facts, "d: failed: no memory"):
+        assert told in text
+    assert "triton None" not in text
+
+
+@pytest.mark.parametrize(
+    ("value", "text"), [(1234.56, "1235"), (1.0, "1.000"), (0.012346, "0.01235"), (0, "0"), (999.96, "1000.0")]
+)
+def test_numbers_have_four_digits(value: float, text: str) -> None:
+    assert report.number(value) == text
+
+
+def test_a_page_is_filled_between_its_marks_and_again() -> None:
+    empty = f"# Title\n\n{page.BEGIN}\n\nold\n\n{page.END}\n\nafter\n"
+    filled = page.filled(empty, [REPORT])
+    assert filled.startswith("# Title\n\n")
+    assert filled.endswith(f"{page.END}\n\nafter\n")
+    assert "old" not in filled
+    assert "| **Tok** | 3.000 | 10 | 1.50 | 0.750 | 1.250 | 10 | 1.25 | 0.500 | 40 | 0 | 3e-07 |" in filled
+    assert "- stuck: capture failed: it waits for the GPU" in filled
+    assert page.filled(filled, [REPORT]) == filled
+    assert filled.count("| **not measured** |") == len(claims.CLAIMS), "of another GPU than the promises"
+    assert page.NOTHING in page.filled(filled, [])
+
+
+@pytest.mark.parametrize("text", ["", page.BEGIN, page.END + page.BEGIN, page.BEGIN + page.BEGIN + page.END])
+def test_a_page_without_marks_is_refused(text: str) -> None:
+    with pytest.raises(ValueError, match="`page` must be a page with the marks"):
+        page.filled(text, [])
+
+
+def test_the_page_of_the_documentation_holds_the_committed_results() -> None:
+    text = (ROOT / "docs" / "benchmarks.md").read_text(encoding="utf-8")
+    committed = [TimingReport.load(path) for path in sorted((ROOT / "benchmarks" / "results").glob("*.json"))]
+    assert page.filled(text, committed) == text, "run `make results`"
+
+
+def test_a_plot_needs_a_known_format_and_a_folder(tmp_path: Path) -> None:
+    with pytest.raises(ValueError, match=r"`plot` must be one of '\.png', '\.svg', but is '\.pdf' instead"):
+        plot.check(tmp_path / "x.pdf")
+    with pytest.raises(ValueError, match="in a folder that is there"):
+        plot.check(tmp_path / "none" / "x.png")
+    plot.check(None)
+
+
+def test_without_matplotlib_a_plot_is_one_sentence(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("importlib.util.find_spec", lambda package: None)
+    with pytest.raises(ValueError, match=r"where matplotlib is not installed \(pip install 'seqsmooth\[toolkit\]'\)"):
+        plot.check(tmp_path / "x.png")
+
+
+@pytest.mark.parametrize("suffix", [".png", ".svg"])
+def test_a_report_is_drawn(tmp_path: Path, suffix: str) -> None:
+    pytest.importorskip("matplotlib")
+    path = tmp_path / f"x{suffix}"
+    plot.save(REPORT, path)
+    head = path.read_bytes()[:400]
+    assert head.startswith(b"\x89PNG") if suffix == ".png" else b"<svg" in path.read_bytes()
+
+
+def test_the_machine_is_described_without_its_name() -> None:
+    import platform
+
+    import torch
+
+    told = machine.describe(Clock(torch.device("cpu")), commit="abc")
+    assert told["commit"] == "abc"
+    assert told["device"].startswith("CPU")
+    assert told["torch"] == torch.__version__
+    assert told["kernels"] == "torch"
+    assert told["copy_bytes_per_s"] > 1e8
+    assert told["matmul_flop_per_s"] > 1e6
+    assert not platform.node() or platform.node() not in str(told)
+
+
+def test_the_commit_is_that_of_git_or_none(monkeypatch: pytest.MonkeyPatch) -> None:
+    answers = {"rev-parse": "0123456789ab", "status": " M file"}
+    monkeypatch.setattr(machine, "_git", lambda folder, verb, *rest: answers[verb])
+    assert machine.git_commit() == "0123456789ab+"
+    answers["status"] = ""
+    assert machine.git_commit() == "0123456789ab"
+
+    def missing(folder: Path, *words: str) -> str:
+        raise FileNotFoundError("git")
+
+    monkeypatch.setattr(machine, "_git", missing)
+    assert machine.git_commit() is None
