@@ -286,7 +286,10 @@ def test_what_would_be_ignored_is_refused(options: dict[str, Any], sentence: str
 @pytest.mark.parametrize(
     ("options", "sentence"),
     [
-        ({"scale": 1.5}, r"`model` must be one whose logits are its output matrix times its hidden states"),
+        (
+            {"scale": 1.5},
+            r"^Model changes its logits after its output layer: -?1\d+ came out as -?2\d+\. `Smoothed` comp",
+        ),
         ({"calls": 2}, r"`model` must be one that calls its head once, but is one that called it 2 times instead\."),
         (
             {"extra": torch.ones(())},

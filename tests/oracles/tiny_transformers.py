@@ -67,6 +67,16 @@ def vision() -> nn.Module:
     return model
 
 
+def causal(names: str, **more: Any) -> nn.Module:
+    """A decoder of the Llama kind, by the names of its configuration and its model."""
+    import transformers
+
+    sizes = {"hidden_size": 16, "intermediate_size": 32, "num_hidden_layers": 1, "max_position_embeddings": 32}
+    heads = {"num_attention_heads": 2, "num_key_value_heads": 2, "head_dim": 8, "pad_token_id": 0}
+    config, model = names.split()
+    return getattr(transformers, model)(getattr(transformers, config)(vocab_size=VOCABULARY, **sizes, **heads, **more))
+
+
 MODELS = {"llama": llama, "gpt2": gpt2, "t5": t5, "marian": marian, "bart": bart, "vision": vision}
 
 

@@ -8,7 +8,6 @@ from typing import Any
 
 import torch
 from torch import Tensor, nn
-from torch.nn import functional as F
 
 from seqsmooth.integrations.own_prefix import Rows, causal_rows, encoder_decoder_rows, start_of
 from seqsmooth.integrations.trainer_loss import (
@@ -68,7 +67,7 @@ class Smoothed:
         super().__init__(*args, **kwargs)
         self._check_arguments()
         check_vocabulary(objective, self.model)
-        _check_matrix(head_of(self.model))
+        _check_linear(head_of(self.model))
         self.encodes = is_encoder_decoder(self.model)
         self.shifts = not is_in_step(self.model)
         self.objective = objective
@@ -79,7 +78,9 @@ class Smoothed:
         # Set, it makes the Trainer count the items of a step and leave the division by them to us; it is called where
         # outputs are asked for, as at evaluation.
         self.compute_loss_func = TrainerLoss(objective if self.single else self.plain, shift=self.shifts)
-        self._head_is_known = False
+        self._checked: set[bool] = set()
+        """Whether the model was training, at the steps whose labels and logits were checked."""
+        self._probe = torch.empty(0)  # (3, V)
 
     def compute_loss(
         self,
@@ -98,7 +99,7 @@ class Smoothed:
                 model, ready, return_outputs=True, num_items_in_batch=num_items_in_batch
             )
         labels = checked_labels(inputs.get("labels"))
-        if not self._head_is_known or checks.visible(labels):  # at the first step this waits for the device
+        if self._is_first_step() or checks.visible(labels):  # at the first step this waits for the device
             check_padding(self.objective, labels)
         objective = at_home(self.objective if torch.is_grad_enabled() else self.plain, labels)
         read = self._with_decoder_inputs(inputs)
@@ -172,7 +173,7 @@ class Smoothed:
             return encoder_decoder_rows(objective, inputs, targets, references, start_of(self.model))
         if single:
             return Rows(objective.propose(targets, references=references), inputs)
-        if not self._head_is_known:  # at the first step, since this waits for the device
+        if self._is_first_step():  # since this waits for the device
             _check_one_answer(targets)
         return causal_rows(objective, inputs, targets, references)
 
@@ -183,16 +184,24 @@ class Smoothed:
         from_states: Callable[[Tensor], Tensor],  # (B K', T, D) -> ()
     ) -> Tensor:  # ()
         """What `from_states` makes of what the model gives its head."""
-        with _instead_of_logits(head_of(self.model), from_states) as seen, self._any_shape():
+        head = head_of(self.model)
+        _check_linear(head)
+        if self._probe.shape[-1] != len(head.weight) or self._probe.device != head.weight.device:
+            self._probe = _probe(len(head.weight)).to(head.weight.device)
+        with _instead_of_logits(head, from_states, self._probe) as calls, self._any_shape():
             outputs = model(**inputs)
-        checks.must(len(seen) == 1, "model", "one that calls its head once", f"one that called it {len(seen)} times")
-        hidden, loss = seen[0]
+        rule = "one that calls its head once"
+        checks.must(len(calls) == 1, "model", rule, f"one that called it {len(calls)} times")
         extra = getattr(outputs, "aux_loss", None)
         checks.must(extra is None, "outputs.aux_loss", "None (output_router_logits=False)", checks.described(extra))
-        if not self._head_is_known:
-            self._check_head(hidden, outputs.logits)
-            self._head_is_known = True
+        stand_in, loss = calls[0]
+        self._check_logits(outputs.logits, stand_in)
+        self._checked.add(self.model.training)
         return loss
+
+    def _is_first_step(self) -> bool:
+        """Whether this is the first step of training or of evaluation, which may look at values on the device."""
+        return self.model.training not in self._checked
 
     def _any_shape(self) -> AbstractContextManager[Any]:
         """Inside, a compiled model does not take targets, which are part of a layer here, to be of one shape for ever.
@@ -208,21 +217,57 @@ class Smoothed:
         """The output matrix, and its bias: the head's own, or what Marian and Bart add afterwards."""
         head = head_of(self.model)
         after = getattr(self.model, "final_logits_bias", None)
-        bias = getattr(head, "bias", None)
-        return head.weight, bias if after is None else after.flatten().to(head.weight.dtype)
+        if after is None:
+            return head.weight, head.bias
+        bias = after.flatten().to(head.weight.dtype)
+        return head.weight, bias if head.bias is None else head.bias + bias
 
     @torch.no_grad()
-    def _check_head(self, hidden: Tensor, logits: Tensor) -> None:
-        """Once: that matrix and bias are all there is between hidden states and logits."""
-        weight, bias = self._matrix()
-        with self.accelerator.autocast():
-            ours = F.linear(hidden[:, -1:].to(weight.dtype), weight, bias)
-        coarse = torch.finfo(min(ours.dtype, hidden.dtype, key=lambda kind: torch.finfo(kind).bits)).eps
-        ours, theirs = (scores.float().nan_to_num(0, 0, 0) for scores in (ours, logits[:, -1:]))  # as of padding
-        far = float((ours - theirs).abs().max())
-        near = far <= 64 * coarse * max(1.0, float(theirs.abs().max()))
-        rule = "one whose logits are its output matrix times its hidden states (take huggingface(objective) instead)"
-        checks.must(near, "model", rule, f"off by {far:.2g}")
+    def _check_logits(self, logits: Tensor, stand_in: Tensor) -> None:
+        """Refuse a model that does more to its logits than make them: they must be those that the head returned.
+
+        The same tensor, unwritten, proves it for this step and costs nothing. A copy, as DDP and casts to float32 make
+        one, is compared bit for bit: always on the CPU, elsewhere at the first step, since that waits for the device.
+        """
+        same = logits is stand_in and not stand_in.is_inference() and stand_in._version == 0
+        if same or not (self._is_first_step() or checks.visible(logits)):
+            return
+        after = getattr(self.model, "final_logits_bias", None)
+        wanted = self._probe.to(stand_in.dtype)
+        wanted = (wanted if after is None else wanted + after).expand(len(stand_in), -1, -1)
+        finer = torch.promote_types(logits.dtype, wanted.dtype) == logits.dtype
+        if not finer or logits.shape != wanted.shape or not torch.equal(logits, wanted.to(logits.dtype)):
+            raise ValueError(
+                f"{type(self.model).__name__} changes its logits after its output layer: {_change(wanted, logits)}. "
+                "`Smoothed` computes the loss from hidden states, so a scale, cap or mask on the logits would be lost. "
+                "Use Trainer(compute_loss_func=huggingface(objective)), which takes the logits the model returns."
+            )
+
+
+def _change(before: Tensor, after: Tensor) -> str:
+    """An example of what happened to the logits of a head."""
+    if before.shape != after.shape:
+        return f"of shape {tuple(before.shape)}, they came out as {tuple(after.shape)}"
+    changed = (before != after).nonzero()
+    if len(changed) == 0:
+        return f"of {before.dtype}, they came out as {after.dtype}"
+    place = tuple(changed[-1].tolist())
+    return f"{float(before[place]):g} came out as {float(after[place]):g}"
+
+
+def _probe(size: int) -> Tensor:  # (3, V)
+    """Logits that no cap, scale, shift or mask leaves as they are, exact in every floating-point type.
+
+    A zero for each token, which shows what is added; numbers of all magnitudes; and large ones, which show any cap. The
+    large ones end in ones (1.9921875 is the largest 8-bit significand), so a scale that leaves them leaves all numbers
+    of the type.
+    """
+    draw = torch.Generator().manual_seed(0)
+    signs = 1 - 2 * torch.randint(2, (2, size), generator=draw)
+    significands = 1 + torch.randint(128, (size,), generator=draw) / 128
+    anywhere = significands * 2.0 ** torch.randint(-8, 14, (size,), generator=draw)
+    large = 1.9921875 * 2.0 ** torch.randint(11, 14, (size,), generator=draw)
+    return torch.cat([torch.zeros(1, size), signs * torch.stack([anywhere, large])])
 
 
 def _check_one_answer(
@@ -234,40 +279,42 @@ def _check_one_answer(
     checks.must(bool(whole.all()), "labels", rule, "of several")
 
 
-def _check_matrix(head: Any) -> None:
-    """An adapter's head does more than multiply by its weight, which shows only once the adapter has learnt."""
+def _check_linear(head: Any) -> None:
+    """Check that a head multiplies by its matrix and adds its bias, and does nothing else now or once it has learnt."""
     rule = "a torch.nn.Linear of floats, without an adapter (huggingface(objective) goes with any head)"
     plain = isinstance(head, nn.Linear) and head.weight.is_floating_point()
     kind = f"{type(head).__module__}.{type(head).__name__}"  # an adapter's may be called Linear, too
     checks.must(plain, "model.get_output_embeddings()", rule, f"a {kind} of {head.weight.dtype}")
+    linear = type(head).forward is nn.Linear.forward and "forward" not in head.__dict__
+    checks.must(linear, "model.get_output_embeddings()", rule, f"a {kind} with a forward of its own")
 
 
 @contextmanager
 def _instead_of_logits(
     head: Any,
     from_states: Callable[[Tensor], Tensor],  # (B, T, D) -> ()
+    probe: Tensor,  # (3, V)
 ) -> Iterator[list[tuple[Tensor, Tensor]]]:
-    """Inside, a head makes the loss of what it is given, kept in the list, and logits of the last position alone.
+    """Inside, a head makes the loss of what it is given and returns a stand-in for the logits; the list has both.
 
     The loss is made in the model's forward pass, and its outputs depend on it: data parallelism looks there for the
     parameters that will have gradients.
     """
-    seen: list[tuple[Tensor, Tensor]] = []
-    own = head.__dict__.get("forward")
+    calls: list[tuple[Tensor, Tensor]] = []
     plain = head.forward
 
     def forward(hidden: Tensor) -> Any:
         loss = from_states(hidden)
-        seen.append((hidden.detach(), loss))
         with torch.no_grad():
-            last = plain(hidden[:, -1:])
-        return last + 0 * loss.to(last.dtype)
+            like = plain(hidden[:1, -1:])  # for its type, which autocast decides
+        values = probe.to(like.dtype).expand(len(hidden), -1, -1)
+        # What depends on the loss, but is not changed even by one that is infinite.
+        stand_in = torch.where(torch.ones_like(values, dtype=torch.bool), values, loss.to(values.dtype))
+        calls.append((stand_in, loss))
+        return stand_in
 
     head.forward = forward
     try:
-        yield seen
+        yield calls
     finally:
-        if own is None:
-            del head.forward
-        else:
-            head.forward = own
+        del head.forward
