@@ -2,15 +2,22 @@
 
 from __future__ import annotations
 
+import ast
+import pickle
 import subprocess
 import sys
+from importlib import import_module
+from pathlib import Path
 
-SECONDS = "import time, torch, numpy; t = time.perf_counter(); import seqsmooth; print(time.perf_counter() - t)"
+import pytest
+
+USE = "import seqsmooth; seqsmooth.Objective, seqsmooth.cross_entropy, seqsmooth.rewards"
+SECONDS = f"import time, torch, numpy; t = time.perf_counter(); {USE}; print(time.perf_counter() - t)"
 MODULES = """
-import sys, torch, numpy
+import sys, {0}
 before = set(sys.modules)
-import seqsmooth
-new = {name.split(".")[0] for name in set(sys.modules) - before}
+{1}
+new = {{name.split(".")[0] for name in set(sys.modules) - before}}
 print(*sorted(name for name in new if name not in sys.stdlib_module_names))
 """
 
@@ -24,7 +31,11 @@ def test_costs_under_300_ms_beyond_torch() -> None:
 
 
 def test_brings_in_nothing_but_torch_and_numpy() -> None:
-    assert set(run(MODULES).split()) <= {"seqsmooth", "torch", "numpy"}
+    assert set(run(MODULES.format("torch, numpy", USE)).split()) <= {"seqsmooth", "torch", "numpy"}
+
+
+def test_the_import_alone_brings_in_nothing() -> None:
+    assert run(MODULES.format("os", "import seqsmooth; dir(seqsmooth)")).split() == ["seqsmooth"]
 
 
 def test_every_public_name_is_there() -> None:
@@ -32,3 +43,40 @@ def test_every_public_name_is_there() -> None:
 
     assert all(hasattr(seqsmooth, name) for name in seqsmooth.__all__)
     assert len(seqsmooth.__all__) <= 30
+    assert set(seqsmooth.__all__) <= set(dir(seqsmooth))
+
+
+def test_a_name_that_is_not_there_is_an_error() -> None:
+    import seqsmooth
+
+    with pytest.raises(AttributeError, match="module 'seqsmooth' has no attribute 'Objectives'"):
+        _ = seqsmooth.Objectives
+
+
+def test_a_star_brings_every_public_name() -> None:
+    names = run("from seqsmooth import *; print(*dir())").split()
+    import seqsmooth
+
+    assert set(seqsmooth.__all__) <= set(names)
+
+
+def test_types_are_told_of_the_same_objects() -> None:
+    """What a type checker reads under TYPE_CHECKING is what a program gets."""
+    import seqsmooth
+
+    tree = ast.parse(Path(seqsmooth.__file__).read_text(encoding="utf-8"))
+    block = next(node for node in tree.body if isinstance(node, ast.If))
+    imported = [
+        (node.module, name.name) for node in block.body if isinstance(node, ast.ImportFrom) for name in node.names
+    ]
+    assert {name for _, name in imported} | {"__version__"} == set(seqsmooth.__all__)
+    for module, name in imported:
+        assert getattr(import_module(str(module)), name) is getattr(seqsmooth, name), name
+
+
+def test_classes_survive_pickle() -> None:
+    import seqsmooth
+
+    specials = seqsmooth.Specials(eos=2)
+    assert pickle.loads(pickle.dumps(specials)) == specials  # noqa: S301
+    assert pickle.loads(pickle.dumps(seqsmooth.Objective)) is seqsmooth.Objective  # noqa: S301

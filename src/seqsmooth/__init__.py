@@ -3,37 +3,34 @@
 from __future__ import annotations
 
 from importlib import import_module
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
-from seqsmooth import rewards
-from seqsmooth.distillation import TopK, forward_kl
-from seqsmooth.ops import Philox, SoftTarget, cross_entropy, linear_cross_entropy
-from seqsmooth.smoothing import (
-    Candidates,
-    Dirac,
-    Edit,
-    GroundTruth,
-    Hamming,
-    Loss,
-    Objective,
-    Refresh,
-    Rewarded,
-    Similarity,
-    Specials,
-    Teacher,
-    Uniform,
-    label_smoothing,
-    mle,
-    seq,
-    tok,
-    tok_seq,
-)
 from seqsmooth.version import __version__
 
 if TYPE_CHECKING:
-    from types import ModuleType
-
-    from seqsmooth import integrations, metrics
+    from seqsmooth import integrations, metrics, rewards
+    from seqsmooth.distillation import TopK, forward_kl
+    from seqsmooth.ops import Philox, SoftTarget, cross_entropy, linear_cross_entropy
+    from seqsmooth.smoothing import (
+        Candidates,
+        Dirac,
+        Edit,
+        GroundTruth,
+        Hamming,
+        Loss,
+        Objective,
+        Refresh,
+        Rewarded,
+        Similarity,
+        Specials,
+        Teacher,
+        Uniform,
+        label_smoothing,
+        mle,
+        seq,
+        tok,
+        tok_seq,
+    )
 
 __all__ = [
     "Candidates",
@@ -66,10 +63,23 @@ __all__ = [
     "tok_seq",
 ]
 
-_LATER = ("integrations", "metrics")  # rooms that are imported when they are asked for
+# A name is imported when it is first used, so that `seqsmooth --help` does not wait for torch.
+_ROOMS = ("distillation", "integrations", "metrics", "ops", "rewards", "smoothing")
+_HOMES = {
+    **dict.fromkeys(("TopK", "forward_kl"), "distillation"),
+    **dict.fromkeys(("Philox", "SoftTarget", "cross_entropy", "linear_cross_entropy"), "ops"),
+}  # all other names are of `smoothing`
 
 
-def __getattr__(name: str) -> ModuleType:
-    if name in _LATER:
+def __getattr__(name: str) -> Any:
+    if name in _ROOMS:
         return import_module(f"{__name__}.{name}")
-    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    if name not in __all__:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    value = getattr(import_module(f"{__name__}.{_HOMES.get(name, 'smoothing')}"), name)
+    globals()[name] = value  # so the next use does not come here
+    return value
+
+
+def __dir__() -> list[str]:
+    return sorted({*globals(), *__all__})

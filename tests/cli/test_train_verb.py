@@ -183,18 +183,6 @@ def test_mistakes(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert caught.value.code == 2
 
 
-def test_a_key_without_its_section_is_told_how_keys_are_written(capsys: pytest.CaptureFixture[str]) -> None:
-    with pytest.raises(SystemExit) as caught:
-        main(["train", "small.yaml", "--max_epochs", "1"])
-    assert caught.value.code == 2
-    assert (
-        "unrecognized arguments: --max_epochs 1 (a value of a config is given by its dotted" in capsys.readouterr().err
-    )
-    with pytest.raises(SystemExit):
-        main(["score", "a", "b", "--max_epochs", "1"])
-    assert capsys.readouterr().err.endswith("unrecognized arguments: --max_epochs 1\n")
-
-
 @pytest.mark.parametrize("words", [["train", "small.yaml"], ["decode", "run"]])
 def test_a_package_that_is_missing_is_named(
     words: list[str], monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]

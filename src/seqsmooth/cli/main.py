@@ -1,6 +1,7 @@
 """The `seqsmooth` command: finds the verb, reads its options, calls its function.
 
-The files of the verbs import what is heavy in their functions, so that `--help` and mistakes are answered at once.
+Help and mistakes are answered at once: only the file of the verb asked for is imported, and the files of verbs import
+torch and other packages inside their functions.
 """
 
 from __future__ import annotations
@@ -8,50 +9,45 @@ from __future__ import annotations
 import argparse
 import os
 import sys
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
+from importlib import import_module
+from typing import Any, NoReturn
 
-from seqsmooth.cli import (
-    choose,
-    conformance,
-    decode,
-    demo,
-    doctor,
-    glove,
-    prepare,
-    record,
-    report,
-    results,
-    score,
-    train,
-)
+from seqsmooth.cli.parser import Parser
 from seqsmooth.version import __version__
+
+DESCRIPTION = """\
+Loss smoothing for anything that generates sequences.
+
+{verbs}
+
+`seqsmooth VERB --help` explains a verb, with examples. Begin with
+`seqsmooth demo`, which needs no data; `seqsmooth doctor` checks this machine."""
 
 
 @dataclass(frozen=True)
 class Verb:
-    """One verb of the command line."""
+    """A verb as the help lists it; `seqsmooth.cli.VERB` has its functions `options` and `start`."""
 
     summary: str
-    options: Callable[[argparse.ArgumentParser], None]
-    run: Callable[[argparse.Namespace], int]
     dotted: bool = False
     """Whether values of a config may be given by their dotted keys."""
 
 
 VERBS: dict[str, Verb] = {
-    "demo": Verb("the whole chain on scenes drawn by the package itself", demo.options, demo.start),
-    "prepare": Verb("make a corpus ready for training", prepare.options, prepare.start),
-    "train": Verb("train a model as a config says, or go on with it", train.options, train.start, dotted=True),
-    "choose": Verb("the validation scores of a grid, the best marked", choose.options, choose.start, dotted=True),
-    "decode": Verb("write captions or translations with trained models, and score them", decode.options, decode.start),
-    "score": Verb("score captions or translations against their references", score.options, score.start),
-    "report": Verb("compare trained runs: tables, plots, a page", report.options, report.start),
-    "record": Verb("what runs leave behind for good, a small file each", record.options, record.start),
-    "results": Verb("tables, plots and a page from the records of runs", results.options, results.start),
-    "glove": Verb("train word vectors on a corpus", glove.options, glove.start),
-    "conformance": Verb("hold a loss against the contract", conformance.options, conformance.start),
-    "doctor": Verb("say what runs here, and check that it is right", doctor.options, doctor.start),
+    "demo": Verb("the whole chain on scenes drawn by the package itself"),
+    "prepare": Verb("make a corpus ready for training"),
+    "glove": Verb("train word vectors on a corpus"),
+    "train": Verb("train a model as a config says, or go on with it", dotted=True),
+    "choose": Verb("the validation scores of a grid, the best marked", dotted=True),
+    "decode": Verb("write and score captions or translations of trained models"),
+    "score": Verb("score captions or translations against their references"),
+    "report": Verb("compare trained runs: tables, plots, a page"),
+    "record": Verb("what runs leave behind for good, a small file each"),
+    "results": Verb("tables, plots and a page from the records of runs"),
+    "conformance": Verb("hold a loss against the contract"),
+    "doctor": Verb("say what runs here, and check that it is right"),
 }
 
 
@@ -61,18 +57,20 @@ def main(arguments: Sequence[str] | None = None) -> int:
     Args:
         arguments: The words after `seqsmooth`; those of the process where None.
     """
-    plain, dotted = _dotted(sys.argv[1:] if arguments is None else arguments)
-    parser = _parser()
+    words = list(sys.argv[1:] if arguments is None else arguments)
+    name = next((word for word in words if not word.startswith("-")), None)
+    parser = _parser(name)
+    if not words:
+        parser.print_help(sys.stderr)
+        return 2
+    plain, dotted = _dotted(words)
     given, unknown = parser.parse_known_args(plain)
-    verb: Verb = given.verb
-    if unknown:
-        hint = " (a value of a config is given by its dotted key, as in --trainer.max_epochs 1)" if verb.dotted else ""
-        parser.error(f"unrecognized arguments: {' '.join(unknown)}{hint}")
-    if dotted and not verb.dotted:
-        parser.error(f"unrecognized arguments: --{dotted[0][0]}")
+    if unknown or (dotted and not VERBS[given.verb].dotted):
+        _refuse(given, unknown or [f"--{dotted[0][0]}"])
     given.dotted = dotted
     try:
-        return verb.run(given)
+        status: int = _room(given.verb).start(given)
+        return status
     except BrokenPipeError:  # whoever read the output has seen enough; the interpreter must not try to flush the rest
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return 141
@@ -80,15 +78,49 @@ def main(arguments: Sequence[str] | None = None) -> int:
         print("\nseqsmooth: stopped", file=sys.stderr)
         return 130
     except (ValueError, OSError, MemoryError, RuntimeError) as error:
-        told = _told(error)
-        if told is None:
+        sentence = _explain(error)
+        if sentence is None:
             raise
-        print(f"seqsmooth: error: {told}", file=sys.stderr)
+        print(f"seqsmooth: error: {sentence}", file=sys.stderr)
         return 2
 
 
-def _told(error: Exception) -> str | None:
-    """The sentence for what a user can mend; None for a fault of ours, which is to be seen whole."""
+def _room(verb: str) -> Any:
+    return import_module(f"seqsmooth.cli.{verb}")
+
+
+def _parser(name: str | None) -> Parser:
+    """The parser of the command; of the verbs only the one named has its options."""
+    listed = "\n".join(f"  {verb:<12} {about.summary}" for verb, about in VERBS.items())
+    parser = Parser(
+        prog="seqsmooth",
+        usage="seqsmooth [--help] [--version] VERB ...",
+        description=DESCRIPTION.format(verbs=listed),
+    )
+    parser.add_argument("--version", action="version", version=f"seqsmooth {__version__}", help="print the version")
+    verbs = parser.add_subparsers(prog="seqsmooth", metavar="VERB", required=True, dest="verb", help=argparse.SUPPRESS)
+    for known, verb in VERBS.items():
+        child = verbs.add_parser(known, description=verb.summary)
+        if known == name:
+            _room(known).options(child)
+    return parser
+
+
+def _refuse(given: argparse.Namespace, unknown: Sequence[str]) -> NoReturn:
+    """Stop because of words that no option took."""
+    parser: Parser = given.parser
+    option = next((word for word in unknown if word.startswith("-")), None)
+    if option is None:
+        parser.error(f"There is no use for {' '.join(map(repr, unknown))} here.")
+    if VERBS[given.verb].dotted and option.startswith("--"):
+        from seqsmooth.cli.keys import explain_key
+
+        parser.error(explain_key(option[2:].partition("=")[0], parser.visible_options()))
+    parser.unknown_option(option)
+
+
+def _explain(error: Exception) -> str | None:
+    """The sentence for what a user can mend; None for a fault of ours, whose traceback is to be seen."""
     if isinstance(error, ValueError):
         return str(error)
     if isinstance(error, OSError):  # a full disk, a folder that nobody may write to, a file that went away
@@ -101,28 +133,15 @@ def _told(error: Exception) -> str | None:
     return None
 
 
-def _parser() -> argparse.ArgumentParser:
-    parser = argparse.ArgumentParser(
-        prog="seqsmooth", description="Loss smoothing for anything that generates sequences."
-    )
-    parser.add_argument("--version", action="version", version=f"seqsmooth {__version__}")
-    verbs = parser.add_subparsers(metavar="VERB", required=True)
-    for name, verb in VERBS.items():
-        child = verbs.add_parser(name, help=verb.summary, description=verb.summary)
-        verb.options(child)
-        child.set_defaults(verb=verb)
-    return parser
-
-
 def _dotted(words: Sequence[str]) -> tuple[list[str], list[tuple[str, str]]]:
     """Take `--a.b VALUE` and `--a.b=VALUE` out of the words of a command line."""
     plain: list[str] = []
-    found: list[tuple[str, str]] = []
+    dotted: list[tuple[str, str]] = []
     rest = iter(words)
     for word in rest:
         name, equals, value = word.removeprefix("--").partition("=")
         if word.startswith("--") and "." in name:
-            found.append((name, value if equals else next(rest, "")))
+            dotted.append((name, value if equals else next(rest, "")))
         else:
             plain.append(word)
-    return plain, found
+    return plain, dotted
