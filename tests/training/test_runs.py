@@ -12,9 +12,11 @@ import torch
 from oracles.small_corpora import captions
 from oracles.small_runs import values, weights
 from seqsmooth.data import FeatureStore, Side, write_captions
+from seqsmooth.training.build import Builder
 from seqsmooth.training.config import Optimizer
 from seqsmooth.training.evaluation import Validator
 from seqsmooth.training.reader import parse_config
+from seqsmooth.training.runs import write_manifest
 from seqsmooth.training.trainer import train
 
 
@@ -25,6 +27,37 @@ def test_a_run_begins_with_the_weights_of_another(tmp_path: Path) -> None:
     train(parse_config(values(tmp_path / "corpus", **still)), tmp_path / "second")
     ours, theirs = weights(tmp_path / "second"), weights(tmp_path / "first", "best")
     assert all(torch.equal(ours[name], theirs[name]) for name in ours)
+
+
+def test_a_run_that_died_before_its_first_checkpoint_still_begins_with_the_weights_of_another(tmp_path: Path) -> None:
+    captions(tmp_path / "corpus")
+    train(parse_config(values(tmp_path / "corpus", trainer={"max_epochs": 1})), tmp_path / "first")
+    still = {"trainer": {"max_epochs": 1, "start_from": str(tmp_path / "first")}, "optimizer": {"lr": 0.0}, "seed": 5}
+    config = parse_config(values(tmp_path / "corpus", **still))
+    run = train(config, tmp_path / "second")
+    write_manifest(run.folder, {**run.manifest, "finished": False})
+    for file in (run.folder / "checkpoints").iterdir():
+        file.unlink()
+    train(config, run.folder)
+    ours, theirs = weights(tmp_path / "second"), weights(tmp_path / "first", "best")
+    assert all(torch.equal(ours[name], theirs[name]) for name in ours)
+
+
+def test_a_run_builds_its_objective_once_and_one_that_is_refused_leaves_no_folder(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    captions(tmp_path / "corpus")
+    asked = []
+    build = Builder.objective
+    monkeypatch.setattr(Builder, "objective", lambda self, config: asked.append(config) or build(self, config))
+    config = parse_config(values(tmp_path / "corpus", trainer={"max_epochs": 1}))
+    train(config, tmp_path / "run")
+    train(config, tmp_path / "run")  # finished: nothing is built any more
+    assert len(asked) == 1
+    refused = parse_config(values(tmp_path / "corpus", trainer={"start_from": str(tmp_path / "nowhere")}))
+    with pytest.raises(ValueError, match="must be the folder of a run"):
+        train(refused, tmp_path / "refused")
+    assert not (tmp_path / "refused").exists()
 
 
 def test_a_run_from_before_an_option_came_goes_on(tmp_path: Path) -> None:

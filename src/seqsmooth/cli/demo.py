@@ -145,9 +145,9 @@ def _train(given: argparse.Namespace, corpus: Corpus, stage: Stage) -> list[Path
             values = {"seed": str(seed), "data.folder": str(corpus.folder), "trainer.progress": "false"}
             values |= {} if given.epochs is None else {"trainer.max_epochs": str(given.epochs)}
             folders.append(folder)
-            there = (folder / "manifest.json").is_file()
             # A run of another config is refused before anything is trained.
-            if there and resume_run(folder, read_config(name, list(values.items())), corpus).finished:
+            run = resume_run(folder, read_config(name, list(values.items())), corpus)
+            if run is not None and run.finished:
                 continue
             words = [word for key, value in values.items() for word in (f"--{key}", value)]
             jobs.append(Job(folder, ("train", name, "--run", str(folder), *words)))

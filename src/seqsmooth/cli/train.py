@@ -157,11 +157,11 @@ def _one(config: Config, folder: Path, after: Afterwards) -> int:
     from seqsmooth.training.runs import Run
     from seqsmooth.training.trainer import local_rank, train
 
-    there = tuple(open_corpus(find_corpus(config.data.folder)).splits)
+    corpus = open_corpus(find_corpus(config.data.folder))
     for split in after.splits:  # now, and not when all is learned
-        checks.one_of("decode", split, there)
+        checks.one_of("decode", split, tuple(corpus.splits))
     before = folder.is_dir() and (folder / "manifest.json").is_file() and Run.open(folder).finished
-    run = train(config, folder)
+    run = train(config, folder, corpus)
     if local_rank() > 0:
         return 0
     best = run.manifest["best"]

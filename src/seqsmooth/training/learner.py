@@ -16,12 +16,12 @@ from seqsmooth.ops import checks
 from seqsmooth.smoothing import Objective
 from seqsmooth.training import config as sections
 from seqsmooth.training import generators
-from seqsmooth.training.build import Builder, make_optimizer
+from seqsmooth.training.build import make_optimizer
 from seqsmooth.training.bundles import Bundle
 from seqsmooth.training.evaluation import Validator
 from seqsmooth.training.graphs import GraphedStep
 from seqsmooth.training.meter import Meter, corruption
-from seqsmooth.training.schedules import Schedule, annealed, set_rate
+from seqsmooth.training.schedules import Schedule, set_rate
 from seqsmooth.training.step import Report, TrainingStep
 
 PRECISIONS = {"fp32": None, "bf16": torch.bfloat16}
@@ -35,30 +35,37 @@ class Learner(pl.LightningModule):
         config: of the run.
         corpus: what it learns from.
         model: what learns.
+        objective_of: the loss of an epoch, from 0.
         steps: of the whole run, for schedules.
         note: takes the rows of the log.
 
     Attributes:
         steps_done: optimiser steps so far; Lightning counts bundles of them.
-        epochs_done: likewise.
+        epochs_done: epochs so far.
         best: the best validation so far: epoch, metric, value.
         stale: validations in a row without a new best.
         decays: how often a plateau was met.
     """
 
     def __init__(
-        self, config: sections.Config, corpus: Corpus, model: Model[Any, Any], steps: int, note: Note = lambda row: None
+        self,
+        config: sections.Config,
+        corpus: Corpus,
+        model: Model[Any, Any],
+        objective_of: Callable[[int], Objective],
+        steps: int,
+        note: Note = lambda row: None,
     ) -> None:
         super().__init__()
         self.automatic_optimization = False
         self.config, self.corpus, self.model = config, corpus, model
-        self.builder = Builder(corpus)
+        self.objective_of = objective_of
         self.schedule = Schedule(config.schedule, steps)
         self.note = note
         self.steps_done = self.epochs_done = self.stale = self.decays = 0
         self.best: dict[str, Any] | None = None
         self.validated: dict[str, float] = {}
-        self._held: dict[str, Any] | None = None
+        self._checkpoint: dict[str, Any] | None = None
         self._step: TrainingStep | None = None
         self._step_of = -1  # the epoch that its objective is for
         self._graphs: dict[Any, GraphedStep] = {}
@@ -85,13 +92,13 @@ class Learner(pl.LightningModule):
         optimizer = self._optimizer()
         for group in optimizer.param_groups:  # as read from a checkpoint they may be on the host
             group["lr"] = torch.as_tensor(group["lr"], dtype=torch.float32).to(self.device)
-        if self._held is not None:
-            generators.restore(self._held["generators"], self._source, self.device, self.global_rank)
+        if self._checkpoint is not None:
+            generators.restore(self._checkpoint["generators"], self._source, self.device, self.global_rank)
         world = self.trainer.world_size
         self._meter = Meter(self.device, world)
-        if self._held is not None:
-            self._meter.load(self._held["meter"], first=self.global_rank == 0)
-        self._held = None
+        if self._checkpoint is not None:
+            self._meter.load(self._checkpoint["meter"], first=self.global_rank == 0)
+        self._checkpoint = None
         if self.config.validation.every > 0:
             self._validator = Validator(self.corpus, self.config, self.device, self.global_rank, world)
         self._begin_epoch()
@@ -140,10 +147,10 @@ class Learner(pl.LightningModule):
 
     def on_load_checkpoint(self, checkpoint: dict[str, Any]) -> None:
         """Take it up again; the generators later, when nothing else draws from them any more."""
-        held = checkpoint["seqsmooth"]
-        self.steps_done, self.epochs_done = held["steps"], held["epochs"]
-        self.best, self.stale, self.decays = held["best"], held["stale"], held["decays"]
-        self._held = held
+        ours = checkpoint["seqsmooth"]
+        self.steps_done, self.epochs_done = ours["steps"], ours["epochs"]
+        self.best, self.stale, self.decays = ours["best"], ours["stale"], ours["decays"]
+        self._checkpoint = ours
 
     @property
     def objective(self) -> Objective:
@@ -167,7 +174,7 @@ class Learner(pl.LightningModule):
     def _begin_epoch(self) -> None:
         if self._step is not None and self._step_of == self.epochs_done:
             return
-        objective = self.builder.objective(annealed(self.config, self.epochs_done)).to(self.device)
+        objective = self.objective_of(self.epochs_done).to(self.device)
         self._graphs.clear()  # a graph keeps the numbers that were there at its capture
         self._step_of = self.epochs_done
         self._step = TrainingStep(

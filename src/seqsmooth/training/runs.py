@@ -154,21 +154,18 @@ def create_run(folder: Path, config: Config, corpus: Corpus, facts: Mapping[str,
     return Run(folder, manifest)
 
 
-def is_begun(folder: Path, config: Config) -> bool:
-    """Whether a folder holds a run to go on with.
+def resume_run(folder: Path, config: Config, corpus: Corpus) -> Run | None:
+    """Open the run in a folder to go on with it, of the same config and corpus; None where a new one can begin.
 
-    One of another config that stopped before its first checkpoint, as at a value that was wrong, gives way.
+    A run of another config is refused, unless it stopped before its first checkpoint, as at a value that was wrong:
+    then it gives way.
     """
     if not (folder / "manifest.json").is_file():
-        return False
-    run = Run.open(folder)
-    return run.finished or run.last.is_file() or not run.changed(config)
-
-
-def resume_run(folder: Path, config: Config, corpus: Corpus) -> Run:
-    """Open a run to go on with it: of the same config and the same corpus."""
+        return None
     run = Run.open(folder)
     changed = run.changed(config)
+    if changed and not (run.finished or run.last.is_file()):
+        return None
     if changed:
         raise ValueError(
             f"The run in {folder} was begun with another config (other: {listed_keys(changed)}); "

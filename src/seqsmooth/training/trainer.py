@@ -22,6 +22,7 @@ from seqsmooth.data import Corpus, open_corpus
 from seqsmooth.files.locks import try_lock
 from seqsmooth.metrics import suite
 from seqsmooth.ops import checks
+from seqsmooth.smoothing import Objective
 from seqsmooth.training.build import Builder
 from seqsmooth.training.bundles import Bundles
 from seqsmooth.training.checkpoints import Checkpoints
@@ -34,7 +35,7 @@ from seqsmooth.training.loggers import check_loggers, close_loggers, open_logger
 from seqsmooth.training.objective_sections import needs_references
 from seqsmooth.training.places import find_corpus
 from seqsmooth.training.progress import StepBar
-from seqsmooth.training.runs import Run, create_run, is_begun, resume_run, write_manifest
+from seqsmooth.training.runs import Run, create_run, resume_run, write_manifest
 from seqsmooth.training.schedules import annealed
 from seqsmooth.training.starting import start_from_run
 
@@ -50,69 +51,72 @@ class Processes(DDPStrategy):
         """Leave the module as it is."""
 
 
-def train(config: Config, folder: str | Path) -> Run:
+def train(config: Config, folder: str | Path, corpus: Corpus | None = None) -> Run:
     """Train, or go on where a run in this folder stopped; a finished one is left as it is.
 
     Args:
         config: of the run.
         folder: of the run. It must be new, or of a run of the same config and corpus.
+        corpus: the prepared corpus; the one that `data.folder` names by default.
     """
     folder = Path(folder).absolute()
-    corpus = open_corpus(find_corpus(config.data.folder))
-    _check(config, corpus)
+    builder = Builder(open_corpus(find_corpus(config.data.folder)) if corpus is None else corpus)
+    _check(config, builder)
     device = _device(config)
     torch.manual_seed(config.seed)
-    model = Builder(corpus).model(config)
-    if is_begun(folder, config):
-        run = resume_run(folder, config, corpus)
-        if run.finished:
+    model = builder.model(config)
+    with _reserve(folder) as alone:
+        run = resume_run(folder, config, builder.corpus)
+        if run is not None and run.finished:
             return run
-    else:
-        if config.trainer.start_from is not None:
-            start_from_run(model, config, corpus)
-        _check_new(folder)
-    with _alone(folder):
-        run = _begun(folder, config, corpus, model, device)
-        return run if run.finished else _fit(run, config, corpus, model, device)
+        rule = "trained by one process at a time (wait for it, or name another folder with --run)"
+        checks.must(alone, str(folder), rule, "being trained by another")
+        if config.trainer.start_from is not None and (run is None or not run.last.is_file()):
+            start_from_run(model, config, builder.corpus)
+        objective = builder.objective(config)
+        if run is None:
+            facts = {
+                "objective": objective.signature(),
+                "device": torch.cuda.get_device_name() if device == "cuda" else "cpu",
+                "parameters": sum(value.numel() for value in model.parameters()),
+                "started": datetime.now(UTC).isoformat(timespec="seconds"),
+            }
+            run = create_run(folder, config, builder.corpus, facts)
+        _check_objective(run, objective)
+        return _fit(run, config, builder, model, objective, device)
 
 
-def _begun(folder: Path, config: Config, corpus: Corpus, model: Any, device: str) -> Run:
-    """The run to go on with, as it is now, or a new one."""
-    if is_begun(folder, config):
-        run = resume_run(folder, config, corpus)
-        began, now = (told.split("|version:")[0] for told in (run.manifest["objective"], _signature(config, corpus)))
-        rule = f"that of the run in {folder} (did its word vectors change?), {began},"
-        checks.must(began == now, "objective", rule, now)
-        return run
-    facts = {
-        "objective": _signature(config, corpus),
-        "device": torch.cuda.get_device_name() if device == "cuda" else "cpu",
-        "parameters": sum(value.numel() for value in model.parameters()),
-        "started": datetime.now(UTC).isoformat(timespec="seconds"),
-    }
-    return create_run(folder, config, corpus, facts)
+def _check_objective(run: Run, objective: Objective) -> None:
+    """Check that the objective is the one that the run began with, before anything is annealed."""
+    began, now = (text.split("|version:")[0] for text in (run.manifest["objective"], objective.signature()))
+    rule = f"that of the run in {run.folder} (did its word vectors change?), {began},"
+    checks.must(began == now, "objective", rule, now)
 
 
 @contextmanager
-def _alone(folder: Path) -> Iterator[None]:
-    """Keep other processes away, which would write the same log and checkpoints; those that learn together are one."""
+def _reserve(folder: Path) -> Iterator[bool]:
+    """Make the folder of a run and lock it; False where another process has, which writes the log and checkpoints.
+
+    Processes that learn together are one: the first has the lock. A new folder that stays empty goes again.
+    """
     if local_rank() > 0:
-        yield
+        yield True
         return
-    with (folder / ".lock").open("ab") as file:
-        rule = "trained by one process at a time (wait for it, or name another folder with --run)"
-        checks.must(try_lock(file), str(folder), rule, "being trained by another")
-        yield
+    new = not folder.exists()
+    _make_folder(folder)
+    lock = folder / ".lock"
+    try:
+        with lock.open("ab") if os.access(folder, os.W_OK) else nullcontext() as file:
+            yield file is None or try_lock(file)
+    finally:
+        if new and list(folder.iterdir()) == [lock]:
+            lock.unlink()
+            folder.rmdir()
 
 
-def _signature(config: Config, corpus: Corpus) -> str:
-    """Of the objective as the run begins, before anything is annealed."""
-    return Builder(corpus).objective(config).signature()
-
-
-def _check(config: Config, corpus: Corpus) -> None:
-    """What would be found out too late, when there is a folder already."""
-    validation, section = config.validation, config.trainer
+def _check(config: Config, builder: Builder) -> None:
+    """Check before there is a folder what would fail later."""
+    corpus, validation, section = builder.corpus, config.validation, config.trainer
     rule = "below 2**63, as torch's generators want it"
     checks.must(checks.at_least("seed", config.seed, 0) < 2**63, "seed", rule, config.seed)
     for name, split in (("train", config.data.train), ("validation", config.data.validation)):
@@ -149,7 +153,6 @@ def _check(config: Config, corpus: Corpus) -> None:
         checks.must(without == 0, "data.validation", rule, f"{config.data.validation}, where {without} have none,")
     check_loggers(section.loggers)
     if config.objective.anneal:
-        builder = Builder(corpus)
         for epoch in (0, section.max_epochs - 1):  # between them, every number is between what it is at the two
             builder.objective(annealed(config, epoch))
 
@@ -159,15 +162,15 @@ def local_rank() -> int:
     return int(os.environ.get("LOCAL_RANK", "0"))
 
 
-def _fit(run: Run, config: Config, corpus: Corpus, model: Any, device: str) -> Run:
+def _fit(run: Run, config: Config, builder: Builder, model: Any, objective: Objective, device: str) -> Run:
     section = config.trainer
     world, rank = section.processes, local_rank()
     home = torch.device("cuda", rank) if device == "cuda" else torch.device("cpu")
-    bundles = Bundles(_batches(corpus, config, home, rank, world), section.bundle, section.accumulate)
+    bundles = Bundles(_batches(builder.corpus, config, home, rank, world), section.bundle, section.accumulate)
     steps = bundles.steps * section.max_epochs
     steps = steps if section.max_steps is None else min(steps, section.max_steps)
-    held = _checkpoint(run)
-    done = 0 if held is None else held["steps"]
+    checkpoint = _read_checkpoint(run)
+    done = 0 if checkpoint is None else checkpoint["steps"]
     began, before = time.monotonic(), float(run.manifest["seconds"])
 
     def manifest(learner: Learner, *, finished: bool = False) -> dict[str, Any]:
@@ -175,7 +178,10 @@ def _fit(run: Run, config: Config, corpus: Corpus, model: Any, device: str) -> R
         now |= {"steps": learner.steps_done, "best": learner.best, "finished": finished}
         return {**run.manifest, **now}
 
-    learner = Learner(config, corpus, model, steps)
+    def objective_of(epoch: int) -> Objective:
+        return builder.objective(annealed(config, epoch)) if config.objective.anneal else objective
+
+    learner = Learner(config, builder.corpus, model, objective_of, steps)
     bundles.epoch = lambda: learner.epochs_done
     bar = StepBar(steps if section.progress else 0)
     files = Checkpoints(
@@ -190,13 +196,13 @@ def _fit(run: Run, config: Config, corpus: Corpus, model: Any, device: str) -> R
     if rank == 0:
         journal = Journal(run.folder / "log.csv", config.validation.metrics, done)
         learner.note = lambda row: _note(row, journal, bar, trainer)
-    if held is not None:
-        learner.on_load_checkpoint({"seqsmooth": held})
+    if checkpoint is not None:
+        learner.on_load_checkpoint({"seqsmooth": checkpoint})
     try:
-        if held is None or not learner.ended:
+        if checkpoint is None or not learner.ended:
             # Several processes have Lightning's own way to stop, all at once.
             with files.stopped_by_signals() if world == 1 else nullcontext():
-                start = None if held is None else run.last
+                start = None if checkpoint is None else run.last
                 trainer.fit(learner, train_dataloaders=bundles, ckpt_path=start, weights_only=True)
     except SystemExit as ended:  # Lightning's answer to Ctrl-C and SIGTERM, with a status that says nothing
         raise KeyboardInterrupt from ended
@@ -204,10 +210,10 @@ def _fit(run: Run, config: Config, corpus: Corpus, model: Any, device: str) -> R
         close_loggers(loggers)
     if not learner.ended:  # Lightning ends quietly where it was interrupted
         raise KeyboardInterrupt
-    written = manifest(learner, finished=True)
+    final = manifest(learner, finished=True)
     if rank == 0:
-        write_manifest(run.folder, written)
-    return Run(run.folder, written)
+        write_manifest(run.folder, final)
+    return Run(run.folder, final)
 
 
 def _engine(
@@ -246,15 +252,15 @@ def _batches(corpus: Corpus, config: Config, device: torch.device, rank: int, wo
     )
 
 
-def _checkpoint(run: Run) -> dict[str, Any] | None:
-    """Our part of the checkpoint to go on from; None where there is none yet."""
+def _read_checkpoint(run: Run) -> dict[str, Any] | None:
+    """Read our part of the checkpoint to go on from; None where there is none yet."""
     if not run.last.is_file():
         return None
     try:
-        held: dict[str, Any] = torch.load(run.last, map_location="cpu", weights_only=True)["seqsmooth"]
+        checkpoint: dict[str, Any] = torch.load(run.last, map_location="cpu", weights_only=True)["seqsmooth"]
     except Exception as error:
         raise ValueError(f"`{run.last}` must be a checkpoint of this run, but is damaged instead.") from error
-    return held
+    return checkpoint
 
 
 def _note(row: Mapping[str, Any], journal: Journal, bar: StepBar, trainer: pl.Trainer) -> None:
@@ -282,8 +288,8 @@ def _strategy(home: torch.device, world: int) -> Strategy:
     return SingleDeviceStrategy(device=home)
 
 
-def _check_new(folder: Path) -> None:
-    """A folder that is not a run's must not be filled with one; what is left of one that died early may."""
+def _make_folder(folder: Path) -> None:
+    """Make the folder of a run; one that holds anything but what a run leaves that died early is refused."""
     ours = {"config.yaml", "vocabulary.json", "source.vocabulary.json", "checkpoints", "decoded", "scores", LOG}
     if folder.is_dir() and not (folder / "manifest.json").is_file():
         other = sorted(
