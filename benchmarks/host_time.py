@@ -1,158 +1,138 @@
-"""Microseconds that the host needs to submit a training step's loss, measured without a GPU.
+"""Microseconds that the host needs to submit the loss of a training step, measured without a GPU.
 
-Triton's runtime is the real one up to the launch, and launches do nothing: `PYTHONPATH=src python
-benchmarks/host_time.py`. Times are low quantiles, for what else the machine does only adds to them.
+    python -m benchmarks.host_time                    # this checkout: the parts of each loss
+    python -m benchmarks.host_time /work/before .     # two checkouts or revisions, interleaved: their ratio
+
+Every checkout has a process of its own. They take turns, a few calls each, in a new random order each round. Times are
+tenth percentiles over all rounds, for whatever else the machine does only adds to them. The rows of torch's own loss
+are the same code on both sides: what their ratio differs from 1 by is noise.
 """
 
 from __future__ import annotations
 
-import importlib
+import argparse
+import json
 import os
+import random
+import subprocess
 import sys
-import time
-from collections.abc import Callable, Iterator
-from itertools import pairwise
+from collections.abc import Sequence
+from contextlib import ExitStack
+from pathlib import Path
+from statistics import geometric_mean
 from typing import Any
 
-os.environ.pop("TRITON_INTERPRET", None)  # which counts when a kernel is defined
+from benchmarks.house import checkout
 
-import torch
-from torch import Tensor
-from torch.nn import functional as F
-from triton.backends.compiler import GPUTarget
-from triton.runtime import driver
-from triton.runtime.jit import JITFunction
-
-import seqsmooth as ss
-from seqsmooth.ops import checks
-
-B, T, D, V = 5, 7, 16, 96  # small, for neither torch nor Triton asks the host how large a tensor is
+ROOT = Path(__file__).resolve().parents[1]
+TORCH = "torch"
+"""The case of torch's own loss."""
+CALLS = 50
+"""Calls of one case in one turn."""
+Case = tuple[str, str]
 
 
-class NoDevice:
-    """A driver of nothing."""
+class Worker:
+    """A process that measures one checkout."""
 
-    def get_current_device(self) -> int:
-        """The first."""
-        return 0
+    def __init__(self, folder: Path, path: str) -> None:
+        self.samples: dict[Case, list[list[float]]] = {}
+        self.launches: dict[Case, int] = {}
+        words = [sys.executable, "-P", str(Path(__file__).with_name("host_worker.py")), path]
+        environment = os.environ | {"PYTHONPATH": str(folder / "src")}
+        self.process = subprocess.Popen(
+            words, env=environment, cwd=folder, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
+        )
+        self.cases: list[Case] = [(name, way) for name, way in self._answer()]
 
-    def get_current_stream(self, device: int) -> int:
-        """The default one."""
-        return 0
+    def _answer(self) -> Any:
+        assert self.process.stdout is not None
+        line = self.process.stdout.readline()
+        if not line:
+            raise SystemExit("A process that measures has ended early; its error is above.")
+        return json.loads(line)
 
-    def get_current_target(self) -> GPUTarget:
-        """What to specialise arguments for."""
-        return GPUTarget("cuda", 90, 32)
+    def measure(self, case: Case, times: int) -> None:
+        """Time one case so many times more."""
+        assert self.process.stdin is not None
+        name, way = case
+        self.process.stdin.write(json.dumps({"name": name, "way": way, "times": times}) + "\n")
+        self.process.stdin.flush()
+        answer = self._answer()
+        self.samples.setdefault(case, []).extend(answer["samples"])
+        self.launches[case] = answer["launches"]
 
+    def parts(self, case: Case) -> list[float]:
+        """Return the tenth percentiles of propose, loss and backward."""
+        samples = self.samples[case]
+        return [sorted(part)[len(samples) // 10] for part in zip(*samples, strict=True)]
 
-class NoKernel:
-    """A kernel that is never compiled and does nothing."""
+    def total(self, case: Case) -> float:
+        """Return the tenth percentile of whole calls."""
+        sums = sorted(map(sum, self.samples[case]))
+        return sums[len(sums) // 10]
 
-    function = packed_metadata = None
-    launches = 0
-
-    def launch_metadata(self, *_: object) -> None:
-        """None."""
-
-    def run(self, *_: object) -> None:
-        """Count."""
-        NoKernel.launches += 1
-
-    def __getitem__(self, grid: object) -> Callable[..., None]:
-        return self.run
-
-
-class Compiled(dict[str, NoKernel]):
-    """Every kernel, as if compiled before."""
-
-    def get(self, key: str, default: Any = None) -> NoKernel:
-        """The same for every key."""
-        return KERNEL
-
-
-KERNEL = NoKernel()
-
-
-def pretend() -> None:
-    """Kernels are chosen and launched on tensors that are on the CPU."""
-    driver.set_active(NoDevice())
-    create_binder = JITFunction.create_binder
-
-    def bound(self: Any) -> Any:
-        assert self.cache_key  # finds the global values that each launch compares
-        return Compiled(), *create_binder(self)[1:]
-
-    JITFunction.create_binder = bound
-    # After that, and before they would be interpreted.
-    for module in ("autograd", "philox", "pools", "soft_cross_entropy", "targets"):
-        importlib.import_module(f"seqsmooth.ops.kernels.{module}")
-    checks.visible = lambda value: False  # as on a GPU
-    os.environ |= {"TRITON_INTERPRET": "1", "SEQSMOOTH_KERNELS": "triton"}
+    def close(self) -> None:
+        """End the process."""
+        self.process.communicate()
 
 
-def objectives() -> dict[str, ss.Objective]:
-    """The paper's losses."""
-    specials, vectors = ss.Specials(0, 1, 2, 3), torch.randn(V, 8)
-    tok = ss.Similarity(vectors, 0.3, alpha=0.5)
-    return {
-        "mle": ss.Objective(specials=specials, vocab_size=V),
-        "label smoothing": ss.Objective(token=ss.Uniform(0.1), specials=specials, vocab_size=V),
-        "tok": ss.Objective(token=tok, specials=specials),
-        "tok-seq": ss.Objective(ss.Hamming(0.3, pool="refs", samples=5), tok, specials=specials),
-    }
+def compete(workers: Sequence[Worker], times: int) -> list[Case]:
+    """Time every case of all checkouts in turns; return the cases that all of them have."""
+    shared = [case for case in workers[0].cases if all(case in worker.cases for worker in workers)]
+    shuffle = random.Random(0)
+    for done in range(0, times, CALLS):
+        for case in shared:
+            for worker in shuffle.sample(list(workers), len(workers)):
+                worker.measure(case, min(CALLS, times - done))
+    return shared
 
 
-def steps(objective: ss.Objective | None, head: bool) -> Callable[[], Iterator[None]]:
-    """A step that yields after each part; without an objective, torch's own."""
-    labels, references = torch.randint(4, V, (B, T)), torch.randint(4, V, (B, 5, T))
-    hidden, weight = torch.randn(B, T, D, requires_grad=True), torch.randn(V, D, requires_grad=True)
-    logits = torch.randn(B, T, V, requires_grad=True)
-
-    def loss(made: ss.Candidates | None) -> Tensor:
-        if objective is None or made is None:
-            scores = F.linear(hidden, weight) if head else logits
-            return F.cross_entropy(scores.view(-1, V), labels.view(-1))
-        return (objective.head(hidden, weight, made) if head else objective(logits, made)).total
-
-    def step() -> Iterator[None]:
-        made = None if objective is None else objective.propose(labels, references=references)
-        yield
-        total = loss(made)
-        yield
-        total.backward()
-        yield
-        hidden.grad = weight.grad = logits.grad = None
-
-    return step
+def table_of_parts(worker: Worker, cases: Sequence[Case]) -> str:
+    """List what each part of each case takes, and its launches."""
+    lines = [f"{'us':42s}" + "".join(f"{name:>9s}" for name in ("propose", "loss", "backward", "in all", "launches"))]
+    for case in cases:
+        numbers = (*worker.parts(case), worker.total(case), worker.launches[case])
+        lines.append(f"{', '.join(case):42s}" + "".join(f"{number:9.0f}" for number in numbers))
+    return "\n".join(lines)
 
 
-def measure(step: Callable[[], Iterator[None]], times: int) -> list[float]:
-    """Microseconds of each part: the tenth percentile."""
-    seen: list[list[float]] = []
-    for _ in range(times):
-        marks = [time.perf_counter()]
-        for _ in step():
-            marks.append(time.perf_counter())
-        seen.append([after - before for before, after in pairwise(marks)])
-    return [sorted(part)[times // 10] * 1e6 for part in zip(*seen, strict=True)]
+def table_of_ratios(before: Worker, after: Worker, cases: Sequence[Case]) -> str:
+    """Compare two checkouts, in Markdown."""
+    lines = ["| loss, called with | before, us | after, us | after / before | launches |", "|---|---:|---:|---:|---:|"]
+    for case in cases:
+        old, new = before.total(case), after.total(case)
+        launches = f"{before.launches[case]} -> {after.launches[case]}"
+        lines.append(f"| {', '.join(case)} | {old:.0f} | {new:.0f} | {new / old:.2f} | {launches} |")
+    ratios = {case: after.total(case) / before.total(case) for case in cases if case[0] != TORCH}
+    worst = max(ratios, key=lambda case: ratios[case])
+    lines.append(
+        f"\nOurs: {geometric_mean(ratios.values()):.2f} on average, at most {ratios[worst]:.2f} ({', '.join(worst)})."
+    )
+    return "\n".join(lines)
 
 
-def main(times: int) -> None:
+def main(words: Sequence[str] | None = None) -> None:
     """Print a table."""
-    torch.set_num_threads(1)
-    pretend()
-    sys.stdout.write(f"{'us':24s}{'propose':>9s}{'loss':>9s}{'backward':>9s}{'in all':>9s}{'launches':>9s}\n")
-    for name, objective in {"torch": None, **objectives()}.items():
-        for head in (True, False):
-            step = steps(objective, head)
-            before = NoKernel.launches
-            for _ in step():
-                pass
-            launches = NoKernel.launches - before
-            parts = measure(step, times)
-            row = "".join(f"{part:9.0f}" for part in (*parts, sum(parts), launches))
-            sys.stdout.write(f"{name + (', head' if head else ', logits'):24s}{row}\n")
+    parser = argparse.ArgumentParser(
+        "python -m benchmarks.host_time", description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    parser.add_argument("places", nargs="*", metavar="CHECKOUT", help="none, or two: a folder or a git revision each")
+    parser.add_argument("--times", type=int, default=1000, help="calls of each case (default 1000)")
+    parser.add_argument(
+        "--path", choices=("triton", "torch"), default="triton", help="the kernels' path or plain torch"
+    )
+    given = parser.parse_args(words)
+    if len(given.places) not in (0, 2) or given.times < 1:
+        parser.error("Give no checkout or two, and 1 or more times.")
+    with ExitStack() as stack:
+        folders = [stack.enter_context(checkout(place)) for place in given.places or [str(ROOT)]]
+        workers = [Worker(folder, given.path) for folder in folders]
+        cases = compete(workers, given.times)
+        print(table_of_ratios(*workers, cases) if len(workers) == 2 else table_of_parts(workers[0], cases))
+        for worker in workers:
+            worker.close()
 
 
 if __name__ == "__main__":
-    main(int(sys.argv[1]) if len(sys.argv) > 1 else 3000)
+    main()

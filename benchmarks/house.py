@@ -29,9 +29,9 @@ ROOT = Path(__file__).resolve().parents[1]
 PARTICIPLE = re.compile(
     r"""[a-z]+ed
     | begun | bound | broken | built | chosen | drawn | driven | fed | felt | found | frozen | given | gone | grown
-    | held | hidden | kept | known | laid | led | left | lent | lost | made | meant | met | paid | said | seen | sent | shown
-    | sold | spent | spoken | stuck | taken | taught | thought | thrown | told | torn | understood | undone | woken
-    | worn | written""",
+    | held | hidden | kept | known | laid | led | left | lent | lost | made | meant | met | paid | said | seen | sent
+    | shown | sold | spent | spoken | stuck | taken | taught | thought | thrown | told | torn | understood | undone
+    | woken | worn | written""",
     re.VERBOSE,
 )
 """Left out are "read", and irregular participles that look like the verb itself, such as "cut", "put" and "spread"."""
