@@ -112,12 +112,12 @@ def start(given: argparse.Namespace) -> int:
     if given.what == "show":
         return _deliver(TimingReport.load(given.file), None, given.plot)
     if given.what == "claims":
-        results = claims.findings([TimingReport.load(file) for file in given.files])
+        results = claims.check([TimingReport.load(file) for file in given.files])
         print(claims.text(results), flush=True)
         return 0 if all(result.verdict == "held" for result in results) else 1
     if given.what == "page":
         text = check_source("page", given.page).read_text(encoding="utf-8")
-        filled = page.filled(text, [TimingReport.load(file) for file in given.files])
+        filled = page.fill(text, [TimingReport.load(file) for file in given.files])
         with atomic_write_text(given.page) as file:
             file.write(filled)
         return 0
@@ -132,7 +132,7 @@ def start(given: argparse.Namespace) -> int:
 
 def _all(given: argparse.Namespace) -> int:
     checks.must(given.folder.is_dir(), "folder", "a folder that is there", str(given.folder))
-    chosen = _not_skipped(given.skip)
+    chosen = _benchmarks_but(given.skip)
     settings = _settings(given, given.seconds / len(chosen))
     return max(_deliver(run.run(name, settings), given.folder / f"{name}.json", None) for name in chosen)
 
@@ -143,7 +143,7 @@ def _warm(given: argparse.Namespace) -> int:
         checks.at_least("workers", given.workers, 1)
     shapes = [shape.name for shape in chosen_shapes(given.shapes or run.USUAL_SHAPES)]
     listed = []
-    for name in _not_skipped(given.skip):
+    for name in _benchmarks_but(given.skip):
         options = {"device": given.device, "only": given.only}
         options |= {"dtype": given.dtype} if name in TYPED else {}
         options |= {"compiled": given.compiled} if name in run.SHAPED else {}
@@ -156,7 +156,7 @@ def _warm(given: argparse.Namespace) -> int:
     return 1 if worst else 0
 
 
-def _not_skipped(names: str) -> list[str]:
+def _benchmarks_but(names: str) -> list[str]:
     skipped = {name.strip() for name in names.split(",") if name.strip()}
     for name in skipped:
         checks.one_of("skip", name, list(SUMMARIES))

@@ -38,7 +38,7 @@ class Claim:
         """Whether a number is within the limit."""
         return value >= self.limit if self.at_least else value <= self.limit
 
-    def told(self, value: float) -> str:
+    def format(self, value: float) -> str:
         """A number in the unit of the limit."""
         return f"{value:.0e}" if 0 < abs(value) < 1e-4 else f"{number(value)} {self.unit}".rstrip()
 
@@ -62,7 +62,7 @@ class ClaimResult:
         """The number in words, with the row where there are several."""
         if self.value is None:
             return f"- (no {self.row})" if self.row else "-"
-        return self.claim.told(self.value) + (f" ({self.row})" if len(self.claim.rows) > 1 else "")
+        return self.claim.format(self.value) + (f" ({self.row})" if len(self.claim.rows) > 1 else "")
 
     def cells(self) -> tuple[str, str, str, str]:
         """The line of a table."""
@@ -72,12 +72,12 @@ class ClaimResult:
 HEADINGS = ("promise", "limit", "measured", "verdict")
 
 
-def findings(reports: Sequence[TimingReport]) -> list[ClaimResult]:
+def check(reports: Sequence[TimingReport]) -> list[ClaimResult]:
     """What these reports say to each promise."""
-    return [judged(claim, reports) for claim in CLAIMS]
+    return [judge(claim, reports) for claim in CLAIMS]
 
 
-def judged(claim: Claim, reports: Sequence[TimingReport]) -> ClaimResult:
+def judge(claim: Claim, reports: Sequence[TimingReport]) -> ClaimResult:
     """Take the worst of all rows, in all tables that the promise is about.
 
     One row beyond the limit breaks the promise; it is held only if every row was measured.
@@ -100,18 +100,18 @@ def judged(claim: Claim, reports: Sequence[TimingReport]) -> ClaimResult:
     return ClaimResult(claim, "not measured", row=missing[0]) if missing else ClaimResult(claim, "held", value, name)
 
 
-def text(found: Sequence[ClaimResult]) -> str:
+def text(results: Sequence[ClaimResult]) -> str:
     """A table, and how many of each verdict there are."""
-    lines = [HEADINGS, *(finding.cells() for finding in found)]
+    lines = [HEADINGS, *(result.cells() for result in results)]
     widths = [max(map(len, column)) for column in zip(*lines, strict=True)]
     table = ["  ".join(f"{cell:<{width}}" for cell, width in zip(line, widths, strict=True)).rstrip() for line in lines]
-    return "\n".join([*table, summary(found)])
+    return "\n".join([*table, summary(results)])
 
 
-def summary(found: Sequence[ClaimResult]) -> str:
+def summary(results: Sequence[ClaimResult]) -> str:
     """How many of each verdict there are."""
     verdicts: tuple[Verdict, ...] = ("held", "not held", "not measured")
-    counts = {verdict: sum(finding.verdict == verdict for finding in found) for verdict in verdicts}
+    counts = {verdict: sum(result.verdict == verdict for result in results) for verdict in verdicts}
     return ", ".join(f"{count} {verdict}" for verdict, count in counts.items()) + "."
 
 

@@ -67,7 +67,7 @@ def main() -> None:
     parser.add_argument("--jobs", type=int, default=2, help="runs at a time")
     given = parser.parse_args()
     for loss in given.losses.split(","):
-        found: dict[tuple[tuple[str, str], ...], list[float]] = {}
+        scores_of: dict[tuple[tuple[str, str], ...], list[float]] = {}
         jobs = [
             Candidate(loss, tuple(values.items()), seed, given.data, given.out)
             for values in VALUES[loss]
@@ -75,10 +75,10 @@ def main() -> None:
         ]
         with ThreadPoolExecutor(given.jobs) as pool:
             for job, score in zip(jobs, pool.map(Candidate.score, jobs), strict=True):
-                found.setdefault(job.values, []).append(score)
-        for values, scores in sorted(found.items(), key=lambda pair: -mean(pair[1])):
-            told = ", ".join(f"{key} {value}" for key, value in values)
-            print(f"{loss:<16} {mean(scores):6.2f}  {told}", flush=True)
+                scores_of.setdefault(job.values, []).append(score)
+        for values, scores in sorted(scores_of.items(), key=lambda pair: -mean(pair[1])):
+            settings = ", ".join(f"{key} {value}" for key, value in values)
+            print(f"{loss:<16} {mean(scores):6.2f}  {settings}", flush=True)
 
 
 if __name__ == "__main__":

@@ -75,7 +75,7 @@ class Contest:
     Args:
         clock: the clock of the device.
         seconds: the time for one table, set-up included; at least five rounds are always timed.
-        say: is told what is going on.
+        say: hears what is going on.
         only: a regular expression for the names of those that take part; all without it.
         quick: do without memory and errors of peers, as is done anyway once the time is over.
     """
@@ -86,7 +86,7 @@ class Contest:
     only: str | None = None
     quick: bool = False
 
-    def chosen(self, contestants: Iterable[Contestant[I]]) -> list[Contestant[I]]:
+    def choose(self, contestants: Iterable[Contestant[I]]) -> list[Contestant[I]]:
         """Those that take part: any with a name that `only` finds, and what they are compared with."""
         listed = list(contestants)
         if self.only is None:
@@ -95,10 +95,10 @@ class Contest:
             pattern = re.compile(self.only, re.IGNORECASE)
         except re.error as error:
             raise ValueError(f"`only` must be a regular expression, but is {self.only!r} instead.") from error
-        found = [contestant for contestant in listed if pattern.search(contestant.name)]
+        named = [contestant for contestant in listed if pattern.search(contestant.name)]
         names = ", ".join(repr(contestant.name) for contestant in listed)
-        must(bool(found), "only", f"found in one of {names}", repr(self.only))
-        wanted = {contestant.name for contestant in found} | {contestant.against for contestant in found}
+        must(bool(named), "only", f"found in one of {names}", repr(self.only))
+        wanted = {contestant.name for contestant in named} | {contestant.against for contestant in named}
         return [contestant for contestant in listed if contestant.name in wanted]
 
     def rows(
@@ -121,12 +121,12 @@ class Contest:
         for number, contestant in enumerate(contestants):
             self.say(f"{number + 1} of {len(contestants)}: {contestant.name}")
             brief = not contestant.ours and (self.quick or time.monotonic() > deadline)
-            entries.append(self._prepared(contestant, inputs, sample, results, brief=brief))
+            entries.append(self._prepare(contestant, inputs, sample, results, brief=brief))
         running = [entry for entry in entries if entry.calls]
         self._time(running, deadline)
-        return tuple(self._finished(entry) for entry in entries)
+        return tuple(self._finish(entry) for entry in entries)
 
-    def _prepared(
+    def _prepare(
         self, contestant: Contestant[I], inputs: Sequence[I], sample: I | None, results: Sequence[str], *, brief: bool
     ) -> Entry:
         row = TimingRow(contestant.name, contestant.ours, contestant.against, items=contestant.items)
@@ -195,12 +195,12 @@ class Contest:
                 for entry in shuffle.sample(entries, len(entries)):
                     if mode == "graph" and not entry.replays:
                         continue
-                    took = self._timed(entry, turn % len(entry.calls), mode)
+                    took = self._time_call(entry, turn % len(entry.calls), mode)
                     turn += 1
                     if done > 0:  # the first round is another warm-up
                         entry.times[mode].append(took)
 
-    def _timed(self, entry: Entry, place: int, mode: Mode) -> float:
+    def _time_call(self, entry: Entry, place: int, mode: Mode) -> float:
         call = entry.calls[place]
         if mode == "graph":
             took = self.clock.replay(entry.replays[place])
@@ -209,7 +209,7 @@ class Contest:
         call.restore()
         return took
 
-    def _finished(self, entry: Entry) -> TimingRow:
+    def _finish(self, entry: Entry) -> TimingRow:
         spreads = {mode: Spread.of(times) if times else None for mode, times in entry.times.items()}
         return replace(entry.row, eager=spreads["eager"], graph=spreads["graph"])
 

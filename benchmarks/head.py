@@ -13,10 +13,10 @@ import seqsmooth as ss
 from benchmarks import loss as given_logits
 from benchmarks import peers
 from benchmarks.harness import Call, Contest, Contestant, again
-from benchmarks.loss import GIVEN, LOOP, PEER, SMOOTHED, SPARSE, TABLE, differentiated, in_float64, peer, target_given
+from benchmarks.loss import GIVEN, LOOP, PEER, SMOOTHED, SPARSE, TABLE, differentiate, in_float64, peer, with_target
 from benchmarks.objectives import LossSuite, TimedLoss
 from benchmarks.records import TimingTable
-from benchmarks.shapes import GivenHidden, Shape, Words, given_hidden
+from benchmarks.shapes import GivenHidden, Shape, Words, hidden_inputs
 from seqsmooth.packages import is_installed
 
 RESULTS = ("loss", "dh", "dW")
@@ -29,14 +29,14 @@ def table(shape: Shape, dtype: torch.dtype, contest: Contest, *, compiled: bool 
     generator = torch.Generator(contest.clock.device).manual_seed(seed)
     suite = LossSuite.of(shape, generator)
     size = (shape.rows + shape.vocab) * shape.hidden * dtype.itemsize
-    inputs = [given_hidden(shape, dtype, generator) for _ in range(shape.sets(size))]
-    sample = given_hidden(shape.sample(), dtype, generator)
+    inputs = [hidden_inputs(shape, dtype, generator) for _ in range(shape.sets(size))]
+    sample = hidden_inputs(shape.sample(), dtype, generator)
     everyone = [*ours(suite), *theirs(suite, compiled=compiled)]
-    rows = contest.rows(contest.chosen(again(everyone, "MLE")), inputs, sample, RESULTS)
+    rows = contest.rows(contest.choose(again(everyone, "MLE")), inputs, sample, RESULTS)
     kind = str(dtype).removeprefix("torch.")
     title = f"head {shape.name}: {shape.rows} x {shape.hidden} x {shape.vocab} {kind}, {shape.what}"
-    told = shape.described() | {"dtype": kind, "input sets": len(inputs)}
-    return TimingTable(title, told, rows, peer=LINEAR + PEER, flop=6 * shape.rows * shape.hidden * shape.vocab)
+    facts = shape.facts() | {"dtype": kind, "input sets": len(inputs)}
+    return TimingTable(title, facts, rows, peer=LINEAR + PEER, flop=6 * shape.rows * shape.hidden * shape.vocab)
 
 
 def ours(suite: LossSuite) -> Iterator[Contestant[GivenHidden]]:
@@ -46,9 +46,7 @@ def ours(suite: LossSuite) -> Iterator[Contestant[GivenHidden]]:
         yield Contestant(loss.name, True, _whole(loss), against="MLE")
     for loss in losses:
         if loss.name in ("MLE", "Tok top-64", "Seq lazy, L=5"):
-            yield Contestant(
-                loss.name + GIVEN, True, target_given(loss, ss.linear_cross_entropy), against="MLE" + GIVEN
-            )
+            yield Contestant(loss.name + GIVEN, True, with_target(loss, ss.linear_cross_entropy), against="MLE" + GIVEN)
 
 
 def theirs(suite: LossSuite, *, compiled: bool = False) -> Iterator[Contestant[GivenHidden]]:
@@ -65,11 +63,11 @@ def theirs(suite: LossSuite, *, compiled: bool = False) -> Iterator[Contestant[G
     if hasattr(F, "linear_cross_entropy"):
         fused["F.linear_cross_entropy"] = peers.torch_head
     for name, make in fused.items():
-        yield Contestant(name, False, _fused(make, suite.one_hot))
+        yield Contestant(name, False, _package_head(make, suite.one_hot))
     if compiled:
         for form in forms:
             if form.name in (PEER, SPARSE):
-                head = peers.compiled(_after_linear(form.function))
+                head = peers.compile_once(_after_linear(form.function))
                 yield Contestant(f"{LINEAR}{form.name}, compiled", False, peer(head, form.arguments, form.target))
 
 
@@ -97,12 +95,12 @@ def _whole(loss: TimedLoss) -> Callable[[GivenHidden], Call]:
             return objective.head(given.hidden.view(batch, steps, -1), given.weight, candidates).total
 
         expected = in_float64(given, lambda: loss.target(given.words, given.vocab), objective.entropy)
-        return Call(differentiated(compute, given.leaves), expected)
+        return Call(differentiate(compute, given.leaves), expected)
 
     return bind
 
 
-def _fused(
+def _package_head(
     make: Callable[[], Callable[[Tensor, Tensor, Tensor], Tensor]], target: Callable[[Words], Tensor]
 ) -> Callable[[GivenHidden], Call]:
     """A head of a package, imported only when it takes part: the import may fail, and that is a result."""

@@ -14,7 +14,7 @@ from benchmarks import peers
 from benchmarks.harness import Call, Contest, Contestant, Results, again
 from benchmarks.objectives import EPSILON, TOKEN_ALPHA, TOKEN_TAU, TOP, LossSuite, TimedLoss
 from benchmarks.records import TimingTable
-from benchmarks.shapes import GivenHidden, GivenLogits, Shape, Words, given_logits
+from benchmarks.shapes import GivenHidden, GivenLogits, Shape, Words, logits_inputs
 from seqsmooth.packages import is_installed
 
 GIVEN = ", target given"
@@ -43,14 +43,14 @@ def table(shape: Shape, dtype: torch.dtype, contest: Contest, *, compiled: bool 
     generator = torch.Generator(contest.clock.device).manual_seed(seed)
     suite = LossSuite.of(shape, generator)
     size = shape.rows * shape.vocab * dtype.itemsize
-    inputs = [given_logits(shape, dtype, generator) for _ in range(shape.sets(size))]
-    sample = given_logits(shape.sample(), dtype, generator)
+    inputs = [logits_inputs(shape, dtype, generator) for _ in range(shape.sets(size))]
+    sample = logits_inputs(shape.sample(), dtype, generator)
     everyone = [*ours(suite), *theirs(suite, compiled=compiled)]
-    rows = contest.rows(contest.chosen(again(everyone, "MLE")), inputs, sample, RESULTS)
+    rows = contest.rows(contest.choose(again(everyone, "MLE")), inputs, sample, RESULTS)
     kind = str(dtype).removeprefix("torch.")
     title = f"loss {shape.name}: {shape.rows} x {shape.vocab} {kind}, {shape.what}"
-    told = shape.described() | {"dtype": kind, "input sets": len(inputs)}
-    return TimingTable(title, told, rows, peer=PEER, copied_bytes=2 * size)
+    facts = shape.facts() | {"dtype": kind, "input sets": len(inputs)}
+    return TimingTable(title, facts, rows, peer=PEER, copied_bytes=2 * size)
 
 
 def ours(suite: LossSuite) -> Iterator[Contestant[GivenLogits]]:
@@ -60,7 +60,7 @@ def ours(suite: LossSuite) -> Iterator[Contestant[GivenLogits]]:
         yield Contestant(loss.name, True, _whole(loss), against="MLE")
     for loss in losses:
         if loss.name != "MLE + entropy":
-            yield Contestant(loss.name + GIVEN, True, target_given(loss, ss.cross_entropy), against="MLE" + GIVEN)
+            yield Contestant(loss.name + GIVEN, True, with_target(loss, ss.cross_entropy), against="MLE" + GIVEN)
 
 
 def theirs(suite: LossSuite, *, compiled: bool = False) -> Iterator[Contestant[GivenLogits]]:
@@ -71,12 +71,12 @@ def theirs(suite: LossSuite, *, compiled: bool = False) -> Iterator[Contestant[G
     if is_installed("liger_kernel"):
         yield Contestant("Liger CE", False, _overwriting(peers.liger_loss, suite.one_hot))
         yield Contestant(
-            "Liger CE, label smoothing", False, _overwriting(lambda: peers.liger_loss(EPSILON), suite.smoothed)
+            "Liger CE, label smoothing", False, _overwriting(lambda: peers.liger_loss(EPSILON), suite.smoothed_target)
         )
     if compiled:
         for form in listed:
             if form.name in (PEER, SMOOTHED, SPARSE, TABLE):
-                function = peers.compiled(form.function)
+                function = peers.compile_once(form.function)
                 yield Contestant(f"{form.name}, compiled", False, peer(function, form.arguments, form.target))
 
 
@@ -85,9 +85,9 @@ def forms(suite: LossSuite) -> list[Form]:
     listed = [
         Form(PEER, peers.index_loss, lambda text: (text.labels,), suite.one_hot),
         Form(f"{PEER}, fp32", peers.wide_index_loss, lambda text: (text.labels,), suite.one_hot),
-        Form(SMOOTHED, peers.label_smoothing, lambda text: (text.labels, EPSILON), suite.smoothed),
-        Form(SPARSE, peers.gather_loss, slots(suite), lambda text: scattered(suite, text)),
-        Form(LOOP, peers.loop_loss, lambda text: (text.labels, text.samples), lambda text: looped(suite, text)),
+        Form(SMOOTHED, peers.label_smoothing, lambda text: (text.labels, EPSILON), suite.smoothed_target),
+        Form(SPARSE, peers.gather_loss, slots(suite), lambda text: slot_target(suite, text)),
+        Form(LOOP, peers.loop_loss, lambda text: (text.labels, text.samples), lambda text: loop_target(suite, text)),
     ]
     if suite.stored:
         dense = DenseForms(suite)
@@ -111,7 +111,7 @@ def exact(
 def slots(suite: LossSuite, count: int = TOP) -> Callable[[Words], tuple[Tensor, Tensor]]:
     """The label and `count` other tokens at each position, with weights; which ones does not matter for the time."""
 
-    def made(text: Words) -> tuple[Tensor, Tensor]:
+    def arguments(text: Words) -> tuple[Tensor, Tensor]:
         labels = text.labels.unsqueeze(1)
         steps = torch.arange(1, count + 1, device=labels.device) * 97  # distinct, and not side by side in memory
         others = (labels + steps) % suite.shape.vocab
@@ -119,10 +119,10 @@ def slots(suite: LossSuite, count: int = TOP) -> Callable[[Words], tuple[Tensor,
         own = torch.full((len(labels), 1), 1 - TOKEN_ALPHA, device=labels.device)
         return torch.cat([labels, others], 1), torch.cat([own, weights], 1)
 
-    return made
+    return arguments
 
 
-def looped(suite: LossSuite, text: Words) -> Tensor:  # (N, V) float64
+def loop_target(suite: LossSuite, text: Words) -> Tensor:  # (N, V) float64
     """The target of the loop over sampled sequences."""
     total = suite.one_hot(text)
     ones = torch.ones_like(total[:, :1])
@@ -131,14 +131,14 @@ def looped(suite: LossSuite, text: Words) -> Tensor:  # (N, V) float64
     return total / (1 + len(text.samples))
 
 
-def scattered(suite: LossSuite, text: Words) -> Tensor:  # (N, V) float64
+def slot_target(suite: LossSuite, text: Words) -> Tensor:  # (N, V) float64
     """The target of these slots."""
     ids, weights = slots(suite)(text)
     empty = torch.zeros(len(ids), suite.shape.vocab, dtype=torch.float64, device=ids.device)
     return empty.scatter_add_(1, ids, weights.double())
 
 
-def differentiated(loss: Callable[[], Tensor], leaves: tuple[Tensor, ...]) -> Callable[[], Results]:
+def differentiate(loss: Callable[[], Tensor], leaves: tuple[Tensor, ...]) -> Callable[[], Results]:
     """A step: the loss and its gradients."""
 
     def step() -> Results:
@@ -159,13 +159,13 @@ def in_float64(given: Given, target: Callable[[], Tensor], entropy: float = 0.0)
     return step
 
 
-def target_given(loss: TimedLoss, function: Callable[..., Tensor]) -> Callable[[Given], Call]:
+def with_target(loss: TimedLoss, function: Callable[..., Tensor]) -> Callable[[Given], Call]:
     """The cross entropy of ours alone, with a target that is ready."""
 
     def bind(given: Given) -> Call:
         target = loss.propose(given.words).target.flatten()
         expected = in_float64(given, lambda: target.dense(given.vocab).double())
-        return Call(differentiated(lambda: function(*given.leaves, target), given.leaves), expected)
+        return Call(differentiate(lambda: function(*given.leaves, target), given.leaves), expected)
 
     return bind
 
@@ -180,7 +180,7 @@ def peer(
     def bind(given: Given) -> Call:
         rest = arguments(given.words)
         expected = in_float64(given, lambda: target(given.words))
-        return Call(differentiated(lambda: function(*given.leaves, *rest), given.leaves), expected)
+        return Call(differentiate(lambda: function(*given.leaves, *rest), given.leaves), expected)
 
     return bind
 
@@ -195,7 +195,7 @@ def _whole(loss: TimedLoss) -> Callable[[GivenLogits], Call]:
             return objective(given.logits.view(batch, steps, given.vocab), candidates).total
 
         expected = in_float64(given, lambda: loss.target(given.words, given.vocab), objective.entropy)
-        return Call(differentiated(compute, given.leaves), expected)
+        return Call(differentiate(compute, given.leaves), expected)
 
     return bind
 
@@ -214,7 +214,7 @@ def _overwriting(
             with torch.no_grad():
                 own.copy_(given.logits)
 
-        step = differentiated(lambda: function(own, labels), (own,))
+        step = differentiate(lambda: function(own, labels), (own,))
         return Call(step, in_float64(given, lambda: target(given.words)), restore)
 
     return bind
@@ -225,12 +225,12 @@ class DenseForms:
 
     def __init__(self, suite: LossSuite) -> None:
         self.suite = suite
-        self.by_table = Form(TABLE, peers.table_loss, lambda text: (text.labels, self.table), suite.similar)
+        self.by_table = Form(TABLE, peers.table_loss, lambda text: (text.labels, self.table), suite.similar_target)
         self.by_authors = Form(
             "authors' dense form",
             peers.authors_loss,
             lambda text: (text.labels, self.cosines, TOKEN_TAU, TOKEN_ALPHA),
-            suite.similar,
+            suite.similar_target,
         )
 
     @cached_property

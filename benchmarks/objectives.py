@@ -79,17 +79,17 @@ class LossSuite:
         """The target of MLE."""
         return torch.nn.functional.one_hot(text.labels, self.shape.vocab).double()
 
-    def smoothed(self, text: Words) -> Tensor:  # (N, V) float64
+    def smoothed_target(self, text: Words) -> Tensor:  # (N, V) float64
         """The target of label smoothing."""
         return (1 - EPSILON) * self.one_hot(text) + EPSILON / self.shape.vocab
 
-    def similar(self, text: Words) -> Tensor:  # (N, V) float64
+    def similar_target(self, text: Words) -> Tensor:  # (N, V) float64
         """The target of Tok, Eq. 13 of the paper."""
         units = torch.nn.functional.normalize(self.vectors.double(), dim=-1)
         law = torch.softmax(units[text.labels] @ units.T / TOKEN_TAU, -1)
         return (1 - TOKEN_ALPHA) * self.one_hot(text) + TOKEN_ALPHA * law
 
-    def changed(self, text: Words) -> Tensor:  # (N, V) float64
+    def hamming_target(self, text: Words) -> Tensor:  # (N, V) float64
         """The expected target of lazy Hamming over the whole vocabulary."""
         same = self.one_hot(text)
         return (1 - RATE) * same + RATE / (self.shape.vocab - 1) * (1 - same)
@@ -117,16 +117,16 @@ class LossSuite:
 
         makers: dict[str, tuple[Callable[[], ss.Objective], Callable[[Words], Tensor] | None]] = {
             "MLE": (ss.mle, self.one_hot),
-            "Label smoothing": (lambda: ss.label_smoothing(EPSILON, vocab_size=size), self.smoothed),
+            "Label smoothing": (lambda: ss.label_smoothing(EPSILON, vocab_size=size), self.smoothed_target),
             "MLE + entropy": (lambda: ss.mle(entropy=ENTROPY), self.one_hot),
         }
         if self.stored:
-            makers["Tok dense, stored"] = (lambda: ss.Objective(token=similarity(stored=True)), self.similar)
+            makers["Tok dense, stored"] = (lambda: ss.Objective(token=similarity(stored=True)), self.similar_target)
         makers |= {
-            "Tok dense, on the fly": (lambda: ss.Objective(token=similarity(stored=False)), self.similar),
+            "Tok dense, on the fly": (lambda: ss.Objective(token=similarity(stored=False)), self.similar_target),
             "Tok top-64": (lambda: sparse("top-k", TOP), None),
             "Tok sampled-16": (lambda: sparse("sampled", DRAWN), None),
-            "Seq exact, vocab": (lambda: hamming("vocab"), self.changed),
+            "Seq exact, vocab": (lambda: hamming("vocab"), self.hamming_target),
             "Seq exact, batch": (lambda: hamming("batch"), None),
             "Seq exact, refs": (lambda: hamming("refs"), None),
             "Seq lazy, L=1": (lambda: hamming("vocab", 1), None),

@@ -14,7 +14,7 @@ END = "<!-- results: end -->"
 NOTHING = "No results are committed yet."
 
 
-def filled(page: str, reports: Sequence[TimingReport]) -> str:
+def fill(page: str, reports: Sequence[TimingReport]) -> str:
     """The page with these reports, in alphabetical order, in place of what was between its marks."""
     rule = "a page with the marks of the results, once each and in order"
     ordered = page.count(BEGIN) == page.count(END) == 1 and page.index(BEGIN) < page.index(END)
@@ -26,19 +26,19 @@ def filled(page: str, reports: Sequence[TimingReport]) -> str:
 
 
 def _promises(reports: Sequence[TimingReport]) -> str:
-    found = claims.findings(reports)
+    results = claims.check(reports)
     lines = ["| " + " | ".join(claims.HEADINGS) + " |", "|---|---|---|---|"]
-    for finding in found:
-        *cells, verdict = finding.cells()
-        lines.append("| " + " | ".join([*cells, verdict if finding.verdict == "held" else f"**{verdict}**"]) + " |")
-    return "### The promises, one by one\n\n" + "\n".join(lines) + f"\n\n{claims.summary(found)}"
+    for result in results:
+        *cells, verdict = result.cells()
+        lines.append("| " + " | ".join([*cells, verdict if result.verdict == "held" else f"**{verdict}**"]) + " |")
+    return "### The promises, one by one\n\n" + "\n".join(lines) + f"\n\n{claims.summary(results)}"
 
 
 def _section(report: TimingReport) -> str:
-    told = "\n".join(f"{line}  " for line in heading(report).splitlines()[1:])
+    facts = "\n".join(f"{line}  " for line in heading(report).splitlines()[1:])
     commit, date = report.machine["commit"] or "unknown", report.machine["date"]
     head = f"### `{report.benchmark}`\n\nCommit {commit}, {date}.  "
-    return "\n\n".join([f"{head}\n{told.rstrip()}", *(_table(table, report) for table in report.tables)])
+    return "\n\n".join([f"{head}\n{facts.rstrip()}", *(_table(table, report) for table in report.tables)])
 
 
 def _table(table: TimingTable, report: TimingReport) -> str:
@@ -52,5 +52,5 @@ def _table(table: TimingTable, report: TimingReport) -> str:
     for row in sorted(table.rows, key=lambda row: not row.ours):
         name = f"**{row.name}**" if row.ours else row.name
         lines.append("| " + " | ".join([name, *(column.cell(row) for column in shown)]) + " |")
-    told = notes(table, report)
-    return "\n".join(lines) + ("\n\n" + "\n".join(f"- {note}" for note in told) if told else "")
+    remarks = notes(table, report)
+    return "\n".join(lines) + ("\n\n" + "\n".join(f"- {note}" for note in remarks) if remarks else "")

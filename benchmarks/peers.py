@@ -13,7 +13,7 @@ from torch.nn import functional as F
 PACKAGES = ("liger_kernel", "cut_cross_entropy", "pycocoevalcap", "sacrebleu", "nltk", "matplotlib")
 
 
-def compiled(function: Callable[..., Tensor]) -> Callable[..., Tensor]:
+def compile_once(function: Callable[..., Tensor]) -> Callable[..., Tensor]:
     """A function through torch.compile, for one shape only."""
     return torch.compile(function, dynamic=False)
 

@@ -107,11 +107,11 @@ class TimingReport:
         """Read what `save` wrote."""
         path = Path(path)
         try:
-            held = json.loads(path.read_text(encoding="utf-8"))
-            if held["kind"] != KIND:
-                raise ValueError(f"it is of the kind {held['kind']!r}")
-            tables = tuple(_table(table) for table in held["tables"])
-            return cls(held["benchmark"], held["machine"], tables, held["failures"])
+            content = json.loads(path.read_text(encoding="utf-8"))
+            if content["kind"] != KIND:
+                raise ValueError(f"it is of the kind {content['kind']!r}")
+            tables = tuple(_table(table) for table in content["tables"])
+            return cls(content["benchmark"], content["machine"], tables, content["failures"])
         except OSError as error:
             raise ValueError(f"`file` must be one that can be read, but {path} cannot: {error.strerror}.") from error
         except (KeyError, TypeError, ValueError) as error:
@@ -119,10 +119,10 @@ class TimingReport:
             raise ValueError(f"`file` must be {rule}, but {path} is damaged or something else instead.") from error
 
 
-def _table(held: Mapping[str, Any]) -> TimingTable:
-    return TimingTable(**{**held, "rows": tuple(_row(row) for row in held["rows"])})
+def _table(content: Mapping[str, Any]) -> TimingTable:
+    return TimingTable(**{**content, "rows": tuple(_row(row) for row in content["rows"])})
 
 
-def _row(held: Mapping[str, Any]) -> TimingRow:
-    times: dict[str, Any] = {mode: None if held[mode] is None else Spread(**held[mode]) for mode in MODES}
-    return TimingRow(**{**held, **times})
+def _row(content: Mapping[str, Any]) -> TimingRow:
+    times: dict[str, Any] = {mode: None if content[mode] is None else Spread(**content[mode]) for mode in MODES}
+    return TimingRow(**{**content, **times})

@@ -97,19 +97,19 @@ def table_text(table: TimingTable, report: TimingReport) -> str:
 
 def notes(table: TimingTable, report: TimingReport) -> list[str]:
     """What could not be done, and what ratios refer to."""
-    told = []
+    lines = []
     for row in table.rows:
         for what, why in row.failures.items():
-            told.append(f"{row.name}: {'capture failed' if what == 'graph' else 'did not run'}: {why}")
+            lines.append(f"{row.name}: {'capture failed' if what == 'graph' else 'did not run'}: {why}")
     if table.peer is not None and table.row(table.peer) is not None:
-        told.append(f"/peer: times over those of {table.peer}.")
+        lines.append(f"/peer: times over those of {table.peer}.")
     bases = sorted({row.against for row in table.rows if row.against})
     if bases:
         which = ", whichever does as much" if len(bases) > 1 else ""
-        told.append(f"/ours: times over those of our {' or '.join(bases)}{which}.")
+        lines.append(f"/ours: times over those of our {' or '.join(bases)}{which}.")
     if report.benchmark == "step":
-        told.append(paper.note())
-    return told
+        lines.append(paper.note())
+    return lines
 
 
 def per_item(row: TimingRow, table: TimingTable) -> float:
@@ -117,7 +117,7 @@ def per_item(row: TimingRow, table: TimingTable) -> float:
     return float(row.items or table.items or 1)
 
 
-def _scaled(row: TimingRow, table: TimingTable, mode: Mode) -> float | None:
+def _time_per_item(row: TimingRow, table: TimingTable, mode: Mode) -> float | None:
     """The time of one item."""
     spread: Spread | None = getattr(row, mode)
     return None if spread is None else spread.median / per_item(row, table)
@@ -136,8 +136,8 @@ def _each(row: TimingRow, table: TimingTable) -> str:
 
 
 def _ratio(row: TimingRow, base: TimingRow | None, table: TimingTable, mode: Mode) -> str:
-    mine = _scaled(row, table, mode)
-    other = None if base is None else _scaled(base, table, mode)
+    mine = _time_per_item(row, table, mode)
+    other = None if base is None else _time_per_item(base, table, mode)
     return "-" if mine is None or not other else number(mine / other, 3)
 
 

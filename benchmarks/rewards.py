@@ -66,7 +66,7 @@ def table(size: int, contest: Contest, *, documents: int = DOCUMENTS, seed: int 
     frequencies = document_frequencies(documents)
     everyone = [*ours(frequencies, device, min(rows, BY_HOST) * samples), *theirs(inputs[0])]
     sample = inputs[0].first(SAMPLE_ROWS)
-    measured = contest.rows(contest.chosen(again(everyone, "CIDEr-D")), inputs, sample, ("score",))
+    measured = contest.rows(contest.choose(again(everyone, "CIDEr-D")), inputs, sample, ("score",))
     shape: dict[str, int | str] = {"B": rows, "L": samples, "R": REFERENCES, "T": LENGTH, "V": VOCAB}
     title = f"rewards: {size} candidates of {LENGTH} tokens, {REFERENCES} references each"
     return TimingTable(title, shape | {"documents": documents}, measured, peer="pycocoevalcap CIDEr", items=size)
@@ -76,14 +76,14 @@ def captions(rows: int, samples: int, generator: torch.Generator) -> Captions:
     """References that share phrases, candidates that share phrases with them, lengths from 8 to 17."""
     base = zipf((rows, 1, LENGTH), VOCAB, generator)
 
-    def said(count: int) -> Tensor:
+    def captions_like(count: int) -> Tensor:
         copies = base.expand(-1, count, -1)
         flips = torch.rand(copies.shape, device=base.device, generator=generator) < 0.25
         words = torch.where(flips, zipf(tuple(copies.shape), VOCAB, generator), copies)
         lengths = torch.randint(8, LENGTH + 1, (rows, count, 1), device=base.device, generator=generator)
         return torch.where(torch.arange(LENGTH, device=base.device) < lengths, words, -1)
 
-    return Captions(said(samples), said(REFERENCES))
+    return Captions(captions_like(samples), captions_like(REFERENCES))
 
 
 @cache
@@ -127,10 +127,10 @@ def _ours(make: Callable[[torch.dtype], nn.Module], device: torch.device) -> Cal
     def bind(given: Captions) -> Call:
         ready = scorer()
 
-        def expected() -> tuple[Tensor, ...]:
+        def exact_scores() -> tuple[Tensor, ...]:
             return (exact()(given.candidates.cpu(), given.references.cpu()).to(device),)
 
-        return Call(lambda: (ready(given.candidates, given.references),), expected)
+        return Call(lambda: (ready(given.candidates, given.references),), exact_scores)
 
     return bind
 
@@ -155,10 +155,10 @@ def _theirs(
     def bind(_: Captions) -> Call:
         score = make(few)
 
-        def expected() -> tuple[Tensor, ...]:
+        def exact_scores() -> tuple[Tensor, ...]:
             return (same()(few.candidates, few.references)[:, 0],)
 
-        return Call(lambda: (torch.tensor(score(), dtype=torch.float64),), expected)
+        return Call(lambda: (torch.tensor(score(), dtype=torch.float64),), exact_scores)
 
     return bind
 

@@ -76,12 +76,12 @@ def run(benchmark: str, settings: Settings, say: Say | None = None) -> TimingRep
     for number, (name, make) in enumerate(parts):
         share = max(0.0, deadline - time.monotonic()) / (len(parts) - number)
 
-        def tell(message: str, name: str = name) -> None:
+        def say_of_part(message: str, name: str = name) -> None:
             say(f"{benchmark} {name}: {message}")
 
-        tell("making the inputs")
+        say_of_part("making the inputs")
         try:
-            tables.append(make(Contest(clock, share, tell, settings.only, settings.quick)))
+            tables.append(make(Contest(clock, share, say_of_part, settings.only, settings.quick)))
             clock.relieve()
         except RuntimeError as error:  # of the device, as when its memory is full; what is measured is kept
             failures[name] = describe_failure(error)
@@ -111,7 +111,7 @@ def progress() -> Say:
 
 def _parts(benchmark: str, settings: Settings) -> list[Part]:
     if benchmark in SHAPED:
-        return _shaped(benchmark, settings)
+        return _shaped_parts(benchmark, settings)
     if benchmark == "rewards":
         return rewards.parts(settings.sizes)
     if benchmark == "sampler":
@@ -119,7 +119,7 @@ def _parts(benchmark: str, settings: Settings) -> list[Part]:
     return step.parts("bf16" if settings.dtype == "bf16" else "tf32")
 
 
-def _shaped(benchmark: str, settings: Settings) -> list[Part]:
+def _shaped_parts(benchmark: str, settings: Settings) -> list[Part]:
     compiled = {shape.name for shape in chosen_shapes(settings.compiled)} if settings.compiled else set()
     make = {"loss": loss.table, "head": head.table}[benchmark]
     dtype = DTYPES[settings.dtype]

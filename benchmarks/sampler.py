@@ -36,9 +36,9 @@ def table(shape: Shape, contest: Contest, *, seed: int = 0) -> TimingTable:
     generator = torch.Generator(contest.clock.device).manual_seed(seed)
     inputs = [words(shape, generator) for _ in range(INPUT_SETS)]
     everyone = [*ours(shape, contest.clock.device), *theirs(shape)]
-    rows = contest.rows(contest.chosen(again(everyone, _name("vocab", 5))), inputs)
+    rows = contest.rows(contest.choose(again(everyone, _name("vocab", 5))), inputs)
     title = f"sampler: B = {shape.batch}, T = {shape.steps}, V = {shape.vocab}; time for the batch"
-    return TimingTable(title, shape.described(), rows, peer=LOOP.format(5), items=1)
+    return TimingTable(title, shape.facts(), rows, peer=LOOP.format(5), items=1)
 
 
 LOOP = "RAML loop, L={}"
@@ -56,9 +56,9 @@ def ours(shape: Shape, device: torch.device) -> Iterator[Contestant[Words]]:
 def theirs(shape: Shape) -> Iterator[Contestant[Words]]:
     """The samplers of others, on the host."""
     for samples in SAMPLES:
-        yield Contestant(LOOP.format(samples), False, _bound(raml_loop, samples, shape), on_host=True)
+        yield Contestant(LOOP.format(samples), False, _bind(raml_loop, samples, shape), on_host=True)
     for pool in POOLS:
-        bind = _bound(AUTHORS[pool], 5, shape)
+        bind = _bind(AUTHORS[pool], 5, shape)
         yield Contestant(NUMPY.format(pool, 5), False, bind, on_host=True)
 
 
@@ -146,5 +146,5 @@ def _ours(pool: str, samples: int | None, shape: Shape, device: torch.device) ->
     return bind
 
 
-def _bound(sampler: Callable[[Words, int, int], Tensor], samples: int, shape: Shape) -> Callable[[Words], Call]:
+def _bind(sampler: Callable[[Words, int, int], Tensor], samples: int, shape: Shape) -> Callable[[Words], Call]:
     return lambda text: Call(lambda: (sampler(text, samples, shape.vocab),))

@@ -51,7 +51,7 @@ class Shape:
             return 1
         return min(4, max(2, math.ceil(2 * CACHE_BYTES / bytes_each)))
 
-    def described(self) -> dict[str, int | str]:
+    def facts(self) -> dict[str, int | str]:
         """The numbers, for the record."""
         return {
             "name": self.name,
@@ -161,17 +161,17 @@ def words(shape: Shape, generator: torch.Generator, samples: int = 5) -> Words:
     """Targets, references that share most of their words, and sampled sequences."""
     targets = zipf((shape.batch, shape.steps), shape.vocab, generator)
 
-    def changed(count: int) -> Tensor:
+    def change_words(count: int) -> Tensor:
         copies = targets.unsqueeze(1).expand(-1, count, -1)
         new = zipf(tuple(copies.shape), shape.vocab, generator)
         flips = torch.rand(copies.shape, device=targets.device, generator=generator) < 0.3
         return torch.where(flips, new, copies)
 
-    references = torch.cat([targets.unsqueeze(1), changed(shape.references - 1)], 1)
-    return Words(targets, references, changed(samples).transpose(0, 1).flatten(1).contiguous())
+    references = torch.cat([targets.unsqueeze(1), change_words(shape.references - 1)], 1)
+    return Words(targets, references, change_words(samples).transpose(0, 1).flatten(1).contiguous())
 
 
-def given_logits(shape: Shape, dtype: torch.dtype, generator: torch.Generator) -> GivenLogits:
+def logits_inputs(shape: Shape, dtype: torch.dtype, generator: torch.Generator) -> GivenLogits:
     """Logits as a model gives them half-way through training: the right token stands out, more or less."""
     text = words(shape, generator)
     logits = torch.empty(shape.rows, shape.vocab, dtype=dtype, device=generator.device)
@@ -181,7 +181,7 @@ def given_logits(shape: Shape, dtype: torch.dtype, generator: torch.Generator) -
     return GivenLogits(logits.requires_grad_(), text)
 
 
-def given_hidden(shape: Shape, dtype: torch.dtype, generator: torch.Generator) -> GivenHidden:
+def hidden_inputs(shape: Shape, dtype: torch.dtype, generator: torch.Generator) -> GivenHidden:
     """Hidden states and a weight whose logits have a spread of 2."""
     text = words(shape, generator)
     hidden = torch.empty(shape.rows, shape.hidden, dtype=dtype, device=generator.device)

@@ -71,8 +71,8 @@ def begun_with(run: Run, first: Run) -> dict[str, Tensor]:
     with torch.random.fork_rng(devices=[]):
         torch.manual_seed(run.config.seed)  # for an encoder that is drawn, which the model draws first
         encoder = build_encoder(**plain(run.config.model.encoder))
-    held = {f"encoder.{name}": value for name, value in encoder.state_dict().items()}
-    return held | {f"decoder.{name}": value for name, value in load_file(first.weights("best")).items()}
+    weights = {f"encoder.{name}": value for name, value in encoder.state_dict().items()}
+    return weights | {f"decoder.{name}": value for name, value in load_file(first.weights("best")).items()}
 
 
 @torch.no_grad()
@@ -100,9 +100,9 @@ def training_loss(run: Run, which: Any) -> tuple[float, float]:
 
 
 def describe(run: Run, first: Run | None) -> dict[str, Any]:
-    """What is told of a run; `first` is the stage one that it begins with."""
+    """What is recorded of a run; `first` is the stage one that it begins with."""
     epochs = [[row["loss"], row["nll"]] for row in run.log if row["split"] == "train"]
-    told = {
+    record = {
         "row": run.manifest["row"],
         "seed": run.config.seed,
         "seconds": round(run.manifest["seconds"]),
@@ -113,9 +113,9 @@ def describe(run: Run, first: Run | None) -> dict[str, Any]:
         "after": training_loss(run, "last"),
     }
     if first is None:
-        return told
+        return record
     moved = compare_weights(begun_with(run, first), load_file(run.weights("last")))
-    return told | {"from": first.name, "before": training_loss(first, "best"), "moved": moved}
+    return record | {"from": first.name, "before": training_loss(first, "best"), "moved": moved}
 
 
 def table_of_losses(runs: Mapping[str, Mapping[str, Any]]) -> str:
@@ -123,27 +123,29 @@ def table_of_losses(runs: Mapping[str, Mapping[str, Any]]) -> str:
     columns = ["seed", "steps", "seconds", "loss, first epoch", "last epoch", "NLL, last epoch"]
     columns += ["loss before", "after", "NLL before", "after"]
     lines = []
-    for told in runs.values():
-        epochs = told["epochs"] or [["", ""]]
+    for record in runs.values():
+        epochs = record["epochs"] or [["", ""]]
         (first, _), (last, nll) = epochs[0], epochs[-1]
-        sides = zip(told.get("before", ("", "")), told["after"], strict=True)
+        sides = zip(record.get("before", ("", "")), record["after"], strict=True)
         losses = [first, last, nll, *(value for pair in sides for value in pair)]
         cells = [value if value == "" else f"{value:.3f}" for value in losses]
-        lines.append(_line((told["row"], told["seed"], told["steps"], told["seconds"], *cells)))
+        lines.append(_line((record["row"], record["seed"], record["steps"], record["seconds"], *cells)))
     return "\n".join([_line(("run", *columns)), "|---|" + "---:|" * len(columns), *lines])
 
 
 def table_of_weights(runs: Mapping[str, Mapping[str, Any]]) -> str:
     """In Markdown: a line a run of stage two, a column a part; of convolutions one for neighbours that fared alike."""
-    two = [told for told in runs.values() if "moved" in told]
-    parts = zip(*(told["moved"] for told in two), strict=True)
-    alike = [list(several) for _, several in groupby(parts, _fared)]
+    two = [record for record in runs.values() if "moved" in record]
+    parts = zip(*(record["moved"] for record in two), strict=True)
+    alike = [list(several) for _, several in groupby(parts, _which_changed)]
     names = []
     for several in alike:
         first, last = several[0][0]["part"], several[-1][0]["part"]
         names.append(first if first == last else f"{first} to {last.partition(', ')[2]}")
-    cells = [list(map(_changed, zip(*several, strict=True))) for several in alike]
-    lines = [_line((told["row"], told["seed"], *row)) for told, row in zip(two, zip(*cells, strict=True), strict=True)]
+    cells = [list(map(_share_changed, zip(*several, strict=True))) for several in alike]
+    lines = [
+        _line((record["row"], record["seed"], *row)) for record, row in zip(two, zip(*cells, strict=True), strict=True)
+    ]
     return "\n".join([_line(("run", "seed", *names)), "|---|---:|" + "---|" * len(names), *lines])
 
 
@@ -154,7 +156,7 @@ def main(words: Sequence[str] | None = None) -> None:
     parser.add_argument("--json", type=Path, metavar="FILE", help="where the numbers go")
     given = parser.parse_args(words)
     runs = {folder.resolve(): Run.open(folder) for folder in given.runs}
-    told = {}
+    records = {}
     for run in runs.values():
         begun = run.config.trainer.start_from
         first = None
@@ -162,23 +164,23 @@ def main(words: Sequence[str] | None = None) -> None:
             path = Path(begun.replace("{seed}", str(run.config.seed)))
             checks.must(path.resolve() in runs, "runs", f"given with {path}, from which {run.folder} begins", "without")
             first = runs[path.resolve()]
-        told[f"{run.name}/{run.config.seed}"] = describe(run, first)
-    print(table_of_losses(told), table_of_weights(told), sep="\n\n")
+        records[f"{run.name}/{run.config.seed}"] = describe(run, first)
+    print(table_of_losses(records), table_of_weights(records), sep="\n\n")
     if given.json is not None:
         with atomic_write_text(given.json) as file:
-            file.write(json.dumps({"kind": KIND, "runs": told}, indent=1) + "\n")
+            file.write(json.dumps({"kind": KIND, "runs": records}, indent=1) + "\n")
 
 
 def _line(cells: Sequence[object]) -> str:
     return f"| {' | '.join(map(str, cells))} |"
 
 
-def _fared(rows: Sequence[Mapping[str, Any]]) -> tuple[str, list[bool]]:
+def _which_changed(rows: Sequence[Mapping[str, Any]]) -> tuple[str, list[bool]]:
     part = rows[0]["part"]
     return part.partition(",")[0] if part.startswith("conv") else part, [row["changed"] > 0 for row in rows]
 
 
-def _changed(rows: Sequence[Mapping[str, Any]]) -> str:
+def _share_changed(rows: Sequence[Mapping[str, Any]]) -> str:
     """Of parts of a run: how many tensors changed, and how much."""
     changed, tensors = (sum(row[key] for row in rows) for key in ("changed", "tensors"))
     ends = sorted({f"{100 * value:.1f}" for value in (min(_by(rows)), max(_by(rows)))}, key=float)

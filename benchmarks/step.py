@@ -78,7 +78,7 @@ def parts(precision: Precision, size: Size | None = None) -> list[Part]:
 def table(model: ModelName, precision: Precision, contest: Contest, size: Size | None = None) -> TimingTable:
     """Compare the objectives on one model: each trains its own copy, which starts from the same weights."""
     everyone = list(contestants(model, precision, contest.clock.device, size))
-    rows = contest.rows(contest.chosen(again(everyone, BASE)), [None])
+    rows = contest.rows(contest.choose(again(everyone, BASE)), [None])
     title = f"step: {model}, {precision}, a whole training step"
     return TimingTable(title, {"name": model, "precision": precision}, rows)
 
@@ -88,7 +88,7 @@ def contestants(
 ) -> Iterator[Contestant[None]]:
     """A step for each objective."""
 
-    def bound(objective: ObjectiveName, _: None) -> Call:
+    def bind(objective: ObjectiveName, _: None) -> Call:
         bench = build(model, objective, device=device, precision=precision, size=size)
 
         def eager() -> tuple[Tensor, ...]:
@@ -98,7 +98,7 @@ def contestants(
         return Call(eager, capture=bench.capture)
 
     for objective in OBJECTIVES:
-        yield Contestant(objective, True, partial(bound, objective), against=BASE)
+        yield Contestant(objective, True, partial(bind, objective), against=BASE)
 
 
 @dataclass(frozen=True, eq=False)
@@ -203,8 +203,8 @@ def captions(
 
 
 def _frequencies(size: Size, source: torch.Generator) -> rewards.DocumentFrequencies:
-    made = captions(size, size.documents * size.references, source)
-    bare = made.masked_fill((made == PAD) | (made == EOS), -1)
+    tokens = captions(size, size.documents * size.references, source)
+    bare = tokens.masked_fill((tokens == PAD) | (tokens == EOS), -1)
     return rewards.DocumentFrequencies.build(bare.view(size.documents, size.references, size.length).tolist())
 
 

@@ -3,12 +3,11 @@
     python -m benchmarks.trainer_steps --json trainer_steps.json
 
 A Llama of the 1B class in bf16 with random weights, sequences of 4,096 random tokens, AdamW. Every contestant trains
-some steps with a new model; the time of a step is the median between the ends of two, without the first ones, and the
-memory is the greatest that torch had at once in training. One round warms up and is not told; the stock Trainer comes
-first and once more, which tells how far times drift. Liger comes after all others, for it replaces parts of Llama
-(norms, rotations, products) for the whole process: the last two rows are ours with these. What was made before
-training, such as lists of neighbours, is in neither number. Where there is no GPU everything is small, and the numbers
-say no more than that it runs.
+some steps with a new model. The time of a step is the median between the ends of two, without the first ones; memory
+is the peak that torch allocated in training; neither counts what was made before training, such as lists of
+neighbours. One round warms up and is dropped; the stock Trainer comes first and once more, which shows how far times
+drift. Liger replaces parts of Llama (norms, rotations, products) for the whole process, so it comes after all others:
+the last two rows are ours with these. Where there is no GPU all is small, and the numbers show only that it runs.
 
 The file holds `machine`, `setting`, and for each row `ms`, `gib`, and the `loss` of its steps, or why it `failed`.
 """
@@ -64,7 +63,7 @@ class FromHidden(Smoothed, Trainer):
     """The Trainer without logits."""
 
 
-class Clock(TrainerCallback):
+class StepClock(TrainerCallback):
     """When steps end."""
 
     def __init__(self) -> None:
@@ -78,7 +77,7 @@ class Clock(TrainerCallback):
 
 
 @dataclass(frozen=True)
-class Contestant:
+class TrainerContestant:
     """One way to train."""
 
     name: str
@@ -104,29 +103,29 @@ def near(**how: Any) -> Objective:
     return lambda model: ss.Objective(token=ss.Similarity.from_model(model, TAU, alpha=ALPHA, **how))
 
 
-def contestants() -> list[Contestant]:
+def contestants() -> list[TrainerContestant]:
     """All of them."""
     smooth: Objective = lambda model: ss.label_smoothing(EPSILON)  # noqa: E731
     nearest, dense = near(k=16), near(rank=256 if GPU else 8, stored=False)
     patched = [
-        Contestant("Liger", liger=True),
-        Contestant("ours, the 16 nearest, Liger's other kernels", nearest),
-        Contestant("ours, dense, Liger's other kernels", dense),
+        TrainerContestant("Liger", liger=True),
+        TrainerContestant("ours, the 16 nearest, Liger's other kernels", nearest),
+        TrainerContestant("ours, dense, Liger's other kernels", dense),
     ]
     return [
-        Contestant("stock"),
-        Contestant("stock, label_smoothing_factor", smoothing=EPSILON),
-        Contestant("ours from logits, label smoothing", smooth, logits=True),
-        Contestant("ours, MLE", lambda model: ss.mle()),
-        Contestant("ours, label smoothing", smooth),
-        Contestant("ours, own embeddings, the 16 nearest", nearest),
-        Contestant("ours, own embeddings, dense, 256 components", dense),
-        Contestant("stock, again"),
+        TrainerContestant("stock"),
+        TrainerContestant("stock, label_smoothing_factor", smoothing=EPSILON),
+        TrainerContestant("ours from logits, label smoothing", smooth, logits=True),
+        TrainerContestant("ours, MLE", lambda model: ss.mle()),
+        TrainerContestant("ours, label smoothing", smooth),
+        TrainerContestant("ours, own embeddings, the 16 nearest", nearest),
+        TrainerContestant("ours, own embeddings, dense, 256 components", dense),
+        TrainerContestant("stock, again"),
         *(patched if GPU and is_installed("liger_kernel") else []),
     ]
 
 
-def measured(who: Contestant, batch: int, steps: int) -> dict[str, Any]:
+def measure(who: TrainerContestant, batch: int, steps: int) -> dict[str, Any]:
     """Train a new model for some steps."""
     gc.collect()
     torch.manual_seed(0)
@@ -134,7 +133,7 @@ def measured(who: Contestant, batch: int, steps: int) -> dict[str, Any]:
         model = LlamaForCausalLM(LlamaConfig(**SIZES, tie_word_embeddings=True, attn_implementation="sdpa"))
         model = model.to(torch.bfloat16 if GPU else torch.float32)
     data = [{"input_ids": row, "labels": row} for row in torch.randint(SIZES["vocab_size"], (batch * steps, LENGTH))]
-    clock = Clock()
+    clock = StepClock()
     with tempfile.TemporaryDirectory() as folder:
         arguments = {
             "output_dir": folder, "max_steps": steps, "per_device_train_batch_size": batch, "report_to": "none",
@@ -148,9 +147,9 @@ def measured(who: Contestant, batch: int, steps: int) -> dict[str, Any]:
             torch.cuda.reset_peak_memory_stats()
         trainer.train()
     gaps = [end - start for start, end in zip(clock.ends[2:], clock.ends[3:], strict=False)]
-    held = torch.cuda.max_memory_allocated() / 2**30 if GPU else 0.0
-    told = [round(entry["loss"], 4) for entry in trainer.state.log_history if "loss" in entry]
-    return {"ms": 1e3 * median(gaps), "gib": held, "loss": told}
+    memory = torch.cuda.max_memory_allocated() / 2**30 if GPU else 0.0
+    losses = [round(entry["loss"], 4) for entry in trainer.state.log_history if "loss" in entry]
+    return {"ms": 1e3 * median(gaps), "gib": memory, "loss": losses}
 
 
 def main(words: Sequence[str] | None = None) -> int:
@@ -168,11 +167,11 @@ def main(words: Sequence[str] | None = None) -> int:
         "versions": {name: version_of(name) for name in ("torch", "transformers", "triton", "liger_kernel")},
     }
     setting = {**SIZES, "length": LENGTH, "batch": given.batch, "steps": given.steps, "tau": TAU, "alpha": ALPHA}
-    measured(contestants()[0], given.batch, given.steps)
+    measure(contestants()[0], given.batch, given.steps)
     rows: list[dict[str, Any]] = []
     for who in contestants():
         try:
-            row = measured(who, given.batch, given.steps)
+            row = measure(who, given.batch, given.steps)
             print(f"{who.name:48s}{row['ms']:9.1f} ms{row['gib']:9.2f} GiB   {row['loss'][-1]:.4f}", flush=True)
         except (RuntimeError, ValueError, TypeError) as error:  # as when memory is out
             row = {"failed": f"{type(error).__name__}: {str(error).splitlines()[0]}"}
@@ -180,8 +179,8 @@ def main(words: Sequence[str] | None = None) -> int:
         rows.append({"name": who.name, **row})
         if given.json is not None:  # now, for the next one may not end
             with atomic_write_text(given.json) as file:
-                told = {"kind": KIND, "machine": machine, "setting": setting, "rows": rows}
-                file.write(json.dumps(told, indent=1) + "\n")
+                content = {"kind": KIND, "machine": machine, "setting": setting, "rows": rows}
+                file.write(json.dumps(content, indent=1) + "\n")
     return int(any("failed" in row for row in rows))
 
 

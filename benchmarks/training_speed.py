@@ -67,10 +67,10 @@ def made_up(folder: Path) -> Corpus:
     words = iter(source.choice(WORDS, int(lengths.sum()), p=law / law.sum()).tolist())
     captions = (" ".join(f"w{next(words)}" for _ in range(length)) for length in lengths)
     images = [(number, [next(captions) for _ in range(5)]) for number in range(IMAGES)]
-    held = [(-1 - number, texts) for number, texts in images[:10]]
-    ids = [name for name, _ in [*images, *held]]
+    validation = [(-1 - number, texts) for number, texts in images[:10]]
+    ids = [name for name, _ in [*images, *validation]]
     features = FeatureStore(ids, source.normal(0, 1, (len(ids), FEATURES)).astype(np.float16))
-    return write_captions(folder, {"train": images, "val": held}, features, side=Side(min_count=1), max_words=16)
+    return write_captions(folder, {"train": images, "val": validation}, features, side=Side(min_count=1), max_words=16)
 
 
 def bare(corpus: Corpus, config: Config, rounds: int) -> float:
@@ -86,18 +86,18 @@ def bare(corpus: Corpus, config: Config, rounds: int) -> float:
         autocast=torch.bfloat16 if config.trainer.precision == "bf16" else None,
     )
     batches = corpus.batches("train", data.batch_size, captions_per_image=5, max_length=data.max_length, device=DEVICE)
-    held = [replace(batch, items=None) for batch in islice(batches, 300)]
+    on_device = [replace(batch, items=None) for batch in islice(batches, 300)]
     graphs: dict[torch.Size, Any] = {}
-    for batch in held:
+    for batch in on_device:
         if batch.targets.shape not in graphs:
             graphs[batch.targets.shape] = GraphedStep(step, batch) if DEVICE.type == "cuda" else step
-    found = []
+    times = []
     for _ in range(rounds):
         began = now()
-        for batch in held:
+        for batch in on_device:
             graphs[batch.targets.shape](batch)
-        found.append((now() - began) / len(held))
-    return 1e3 * min(found)
+        times.append((now() - began) / len(on_device))
+    return 1e3 * min(times)
 
 
 def whole(config: Config, folder: Path) -> float:
@@ -105,18 +105,18 @@ def whole(config: Config, folder: Path) -> float:
     stamps: list[tuple[int, float]] = []
     note = trainer._note
 
-    def noted(row: Mapping[str, Any], *rest: Any) -> None:
+    def note_time(row: Mapping[str, Any], *rest: Any) -> None:
         note(row, *rest)
         if row["split"] == "train" and row["epoch"] >= 1:
             stamps.append((row["step"], time.perf_counter()))
 
-    with mock.patch.object(trainer, "_note", noted):
+    with mock.patch.object(trainer, "_note", note_time):
         trainer.train(config, folder)
     (first, began), (last, ended) = stamps[0], stamps[-1]
     return 1e3 * (ended - began) / (last - first)
 
 
-def described(commit: str | None) -> dict[str, Any]:
+def describe_machine(commit: str | None) -> dict[str, Any]:
     """The device, the versions and the commit, which git tells where it is not given."""
     return {
         "device": torch.cuda.get_device_name() if DEVICE.type == "cuda" else "CPU",
@@ -145,7 +145,7 @@ def main(words: Sequence[str] | None = None) -> None:
     parser.add_argument("--json", type=Path, metavar="FILE", help="write the numbers here")
     parser.add_argument("--commit", help="the name of the code, where git does not know it")
     given = parser.parse_args(words)
-    told: dict[str, dict[str, float]] = {}
+    rows: dict[str, dict[str, float]] = {}
     with tempfile.TemporaryDirectory() as place:
         corpus = made_up(Path(place) / "corpus")
         settings = {"data.folder": str(corpus.folder), "trainer.max_epochs": str(given.epochs)}
@@ -154,13 +154,13 @@ def main(words: Sequence[str] | None = None) -> None:
             if given.only in (None, name):
                 config = read_config(file, [*(settings | dict(own)).items()])
                 one, other = bare(corpus, config, given.rounds), whole(config, Path(place) / f"run{number}")
-                told[name] = {"bare_ms": round(one, 4), "train_ms": round(other, 4), "share": round(one / other, 3)}
+                rows[name] = {"bare_ms": round(one, 4), "train_ms": round(other, 4), "share": round(one / other, 3)}
                 sys.stdout.write(f"{name}: bare {one:.4f} ms a step, train {other:.4f} ms, share {one / other:.3f}\n")
                 sys.stdout.flush()
     if given.json is not None:
-        held = {"kind": KIND, "machine": described(given.commit), "rows": told}
+        content = {"kind": KIND, "machine": describe_machine(given.commit), "rows": rows}
         with atomic_write_text(given.json) as out:
-            out.write(json.dumps(held, indent=1) + "\n")
+            out.write(json.dumps(content, indent=1) + "\n")
 
 
 if __name__ == "__main__":

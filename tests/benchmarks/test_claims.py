@@ -9,7 +9,7 @@ import pytest
 import torch
 
 from benchmarks import claims, head, loss, rewards, step
-from benchmarks.claims import CLAIMS, Claim, judged
+from benchmarks.claims import CLAIMS, Claim, judge
 from benchmarks.objectives import LossSuite
 from benchmarks.records import Spread, TimingReport, TimingRow, TimingTable
 from benchmarks.shapes import SHAPES
@@ -54,15 +54,15 @@ def with_value(claim: Claim, value: float) -> Callable[[TimingRow], TimingRow]:
 def test_a_promise_is_kept_up_to_its_limit(claim: Claim) -> None:
     for factor in (0.98, 1.02):
         value = claim.limit * factor
-        finding = judged(claim, [report_of(claim, with_value(claim, value))])
-        assert finding.value == pytest.approx(value, rel=1e-6)
-        assert finding.verdict == ("held" if (factor > 1) == claim.at_least else "not held")
+        result = judge(claim, [report_of(claim, with_value(claim, value))])
+        assert result.value == pytest.approx(value, rel=1e-6)
+        assert result.verdict == ("held" if (factor > 1) == claim.at_least else "not held")
 
 
 @pytest.mark.parametrize("claim", CLAIMS, ids=lambda claim: claim.says)
 def test_silence_keeps_no_promise(claim: Claim) -> None:
     good = report_of(claim, with_value(claim, claim.limit))
-    assert judged(claim, [good]).verdict == "held"
+    assert judge(claim, [good]).verdict == "held"
     (table,) = good.tables
     fewer = replace(table, rows=tuple(row for row in table.rows if row.name != claim.rows[0]))
     failed = report_of(claim, lambda row: TimingRow(row.name, True, failures={"call": "no memory"}))
@@ -75,7 +75,7 @@ def test_silence_keeps_no_promise(claim: Claim) -> None:
         "another shape": [replace(good, tables=(replace(table, shape={"name": "z", "B": 1}),))],
     }
     for why, reports in silent.items():
-        assert judged(claim, reports).verdict == "not measured", why
+        assert judge(claim, reports).verdict == "not measured", why
 
 
 def some(unit: str, count: int) -> Claim:
@@ -86,9 +86,9 @@ def test_the_worst_row_of_the_worst_report_counts() -> None:
     claim = some("MiB", 3)
     good = report_of(claim, with_value(claim, 1.0))
     bad = report_of(claim, lambda row: replace(row, extra_bytes=2**40 if row.name == claim.rows[1] else 1))
-    finding = judged(claim, [good, bad, good])
-    assert (finding.verdict, finding.row) == ("not held", claim.rows[1])
-    assert finding.measured == f"1048576 MiB ({claim.rows[1]})"
+    result = judge(claim, [good, bad, good])
+    assert (result.verdict, result.row) == ("not held", claim.rows[1])
+    assert result.measured == f"1048576 MiB ({claim.rows[1]})"
 
 
 def test_a_row_beyond_the_limit_is_not_excused_by_one_that_is_missing() -> None:
@@ -97,13 +97,13 @@ def test_a_row_beyond_the_limit_is_not_excused_by_one_that_is_missing() -> None:
     def change(row: TimingRow) -> TimingRow:
         return replace(row, extra_bytes=None if row.name == claim.rows[0] else 2**40)
 
-    assert judged(claim, [report_of(claim, change)]).verdict == "not held"
+    assert judge(claim, [report_of(claim, change)]).verdict == "not held"
 
 
 def test_what_is_missing_is_named() -> None:
     claim = some("MiB", 3)
-    finding = judged(claim, [report_of(claim, lambda row: replace(row, extra_bytes=1 if row.name == "MLE" else None))])
-    assert (finding.verdict, finding.measured) == ("not measured", f"- (no {claim.rows[1]})")
+    result = judge(claim, [report_of(claim, lambda row: replace(row, extra_bytes=1 if row.name == "MLE" else None))])
+    assert (result.verdict, result.measured) == ("not measured", f"- (no {claim.rows[1]})")
 
 
 def test_at_the_large_shape_both_modes_count_and_elsewhere_the_gpu_alone() -> None:
@@ -112,7 +112,7 @@ def test_at_the_large_shape_both_modes_count_and_elsewhere_the_gpu_alone() -> No
 
     for claim in CLAIMS:
         if claim.unit in ("ms", "us", "x"):
-            verdict = judged(claim, [report_of(claim, slow_to_submit)]).verdict
+            verdict = judge(claim, [report_of(claim, slow_to_submit)]).verdict
             assert verdict == ("not held" if claim.where.get("name") == "d" else "held"), claim.says
 
 
@@ -135,7 +135,7 @@ def test_rows_are_named_as_the_benchmarks_name_them() -> None:
 def test_tables_describe_themselves_as_promises_ask() -> None:
     for claim in CLAIMS:
         if claim.benchmark in ("loss", "head"):
-            described = SHAPES[str(claim.where["name"])].described()
+            described = SHAPES[str(claim.where["name"])].facts()
             size = [described[letter] for letter in ("N", *("D" * (claim.benchmark == "head")), "V")]
             assert claim.says.split(":")[0].split(" ", 1)[1] == " x ".join(map(str, size))
         elif claim.benchmark == "rewards":
@@ -146,8 +146,8 @@ def test_tables_describe_themselves_as_promises_ask() -> None:
 
 
 def test_the_table_counts_verdicts() -> None:
-    found = [judged(claim, [report_of(CLAIMS[0], with_value(CLAIMS[0], 75.0))]) for claim in CLAIMS[:2]]
-    lines = claims.text(found).splitlines()
+    results = [judge(claim, [report_of(CLAIMS[0], with_value(CLAIMS[0], 75.0))]) for claim in CLAIMS[:2]]
+    lines = claims.text(results).splitlines()
     assert lines[0].split() == ["promise", "limit", "measured", "verdict"]
     assert "Loss 4000 x 30000: share of copy bandwidth" in lines[1]
     assert ">= 70 %" in lines[1]

@@ -128,7 +128,7 @@ def test_liger_is_called_as_it_should_be(smoothing: float) -> None:
 
 def test_a_destroyer_works_on_its_own_copy() -> None:
     text_shape = SHAPES["tiny"]
-    given = loss.given_logits(text_shape, torch.float32, torch.Generator().manual_seed(0))
+    given = loss.logits_inputs(text_shape, torch.float32, torch.Generator().manual_seed(0))
     before = given.logits.detach().clone()
 
     def destroying() -> object:

@@ -203,12 +203,12 @@ def test_one_on_the_host_is_not_captured() -> None:
 
 def test_only_chooses_by_name_and_keeps_what_is_compared_with() -> None:
     listed = [Contestant(name, True, lambda given: Call(lambda: ()), against="MLE") for name in ("MLE", "Tok", "Seq")]
-    chosen = Contest(Clock(CPU), 1.0, only="tok").chosen(listed)
+    chosen = Contest(Clock(CPU), 1.0, only="tok").choose(listed)
     assert [contestant.name for contestant in chosen] == ["MLE", "Tok"]
     with pytest.raises(ValueError, match="`only` must be found in one of 'MLE', 'Tok', 'Seq'"):
-        Contest(Clock(CPU), 1.0, only="liger").chosen(listed)
+        Contest(Clock(CPU), 1.0, only="liger").choose(listed)
     with pytest.raises(ValueError, match="regular expression"):
-        Contest(Clock(CPU), 1.0, only="(").chosen(listed)
+        Contest(Clock(CPU), 1.0, only="(").choose(listed)
 
 
 def test_one_takes_part_twice() -> None:

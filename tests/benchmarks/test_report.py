@@ -140,27 +140,27 @@ def test_numbers_have_four_digits(value: float, text: str) -> None:
 
 def test_a_page_is_filled_between_its_marks_and_again() -> None:
     empty = f"# Title\n\n{page.BEGIN}\n\nold\n\n{page.END}\n\nafter\n"
-    filled = page.filled(empty, [REPORT])
+    filled = page.fill(empty, [REPORT])
     assert filled.startswith("# Title\n\n")
     assert filled.endswith(f"{page.END}\n\nafter\n")
     assert "old" not in filled
     assert "| **Tok** | 3.000 | 10 | 1.50 | 0.750 | 1.250 | 10 | 1.25 | 0.500 | 40 | 0 | 3e-07 |" in filled
     assert "- stuck: capture failed: it waits for the GPU" in filled
-    assert page.filled(filled, [REPORT]) == filled
+    assert page.fill(filled, [REPORT]) == filled
     assert filled.count("| **not measured** |") == len(claims.CLAIMS), "of another GPU than the promises"
-    assert page.NOTHING in page.filled(filled, [])
+    assert page.NOTHING in page.fill(filled, [])
 
 
 @pytest.mark.parametrize("text", ["", page.BEGIN, page.END + page.BEGIN, page.BEGIN + page.BEGIN + page.END])
 def test_a_page_without_marks_is_refused(text: str) -> None:
     with pytest.raises(ValueError, match="`page` must be a page with the marks"):
-        page.filled(text, [])
+        page.fill(text, [])
 
 
 def test_the_page_of_the_documentation_holds_the_committed_results() -> None:
     text = (ROOT / "docs" / "benchmarks.md").read_text(encoding="utf-8")
     committed = [TimingReport.load(path) for path in sorted((ROOT / "benchmarks" / "results").glob("*.json"))]
-    assert page.filled(text, committed) == text, "run `make results`"
+    assert page.fill(text, committed) == text, "run `make results`"
 
 
 def test_a_plot_needs_a_known_format_and_a_folder(tmp_path: Path) -> None:

@@ -36,7 +36,9 @@ def test_one_that_fails_is_told_and_others_go_on(tmp_path: Path, monkeypatch: py
     def broken(model: object) -> object:
         raise RuntimeError("out of memory")
 
-    monkeypatch.setattr(trainer_steps, "contestants", lambda: [first, trainer_steps.Contestant("broken", broken)])
+    monkeypatch.setattr(
+        trainer_steps, "contestants", lambda: [first, trainer_steps.TrainerContestant("broken", broken)]
+    )
     assert trainer_steps.main(["--steps", "4", "--json", str(tmp_path / "told.json")]) == 1
     good, bad = json.loads((tmp_path / "told.json").read_text(encoding="utf-8"))["rows"]
     assert good["name"] == "stock"
