@@ -23,7 +23,7 @@ def result(kind: str) -> tuple[list[float], float]:
         pass
 
     processes = int(os.environ.get("WORLD_SIZE", "1"))
-    model = tiny.made("llama")
+    model = tiny.build("llama")
     backend = {"ddp_backend": "gloo"} if processes > 1 else {}
     folder = Path(tempfile.mkdtemp())
     args = tiny.arguments(folder, max_steps=3, per_device_train_batch_size=8 // processes, **backend)
@@ -40,9 +40,9 @@ def result(kind: str) -> tuple[list[float], float]:
 
 if __name__ == "__main__":
     torch.set_num_threads(1)
-    found = {kind: result(kind) for kind in ("function", "mixin")}
+    results = {kind: result(kind) for kind in ("function", "mixin")}
     if os.environ.get("RANK") == "0":
-        Path(sys.argv[1]).write_text(json.dumps(found), encoding="utf-8")
+        Path(sys.argv[1]).write_text(json.dumps(results), encoding="utf-8")
     if distributed.is_initialized():  # the Trainer leaves that to us; a process that just ends may abort
         distributed.barrier()
         distributed.destroy_process_group()

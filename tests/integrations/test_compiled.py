@@ -35,7 +35,7 @@ def test_a_compiled_model_takes_any_length(tmp_path: Path) -> None:
         torch._dynamo.utils.counters.clear()
         args = tiny.arguments(tmp_path, max_steps=5, **options)
         data, objective = tiny.items("llama", 40), ss.label_smoothing(0.1)
-        common = {"model": tiny.made("llama"), "args": args, "train_dataset": data, "data_collator": cut}
+        common = {"model": tiny.build("llama"), "args": args, "train_dataset": data, "data_collator": cut}
         losses.append(tiny.losses(Fused(**common, objective=objective)))
     assert losses[1] == pytest.approx(losses[0])
     assert torch._dynamo.utils.counters["stats"]["unique_graphs"] == 2

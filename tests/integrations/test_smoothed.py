@@ -14,8 +14,8 @@ from torch.nn import functional as F
 
 import seqsmooth as ss
 from seqsmooth.integrations import Smoothed
-from seqsmooth.integrations.own_prefix import causal_rows
-from seqsmooth.integrations.trainer_loss import shifted
+from seqsmooth.integrations.candidate_rows import causal_rows
+from seqsmooth.integrations.labels import next_labels
 
 V, D, START = 11, 6, 0
 
@@ -120,14 +120,14 @@ def test_masked_words_are_predicted_where_they_are() -> None:
     loss = trainer.compute_loss(model, {"input_ids": INPUTS, "labels": LABELS}, num_items_in_batch=5)
     torch.testing.assert_close(loss, smoothed(model(INPUTS).logits, LABELS, 0.2, 5))
     with pytest.raises(
-        ValueError, match=r"`objective\.lazy` must be True for a model of masked words, which reads no "
+        ValueError, match=r"^A model of masked words reads no prefix; use an objective with lazy=True\.$"
     ):
         Trainer(model, objective=ss.seq(rate=0.3, samples=2, lazy=False, vocab_size=V))
 
 
 def test_the_mixin_comes_before_the_trainer() -> None:
     with pytest.raises(
-        ValueError, match=r"must be before the Trainer, as in class Wrong\(Smoothed, Trainer\), but is b"
+        ValueError, match=r"^Smoothed must come before the Trainer: class Wrong\(Smoothed, Trainer\)\.$"
     ):
 
         class Wrong(Stock, Smoothed):
@@ -139,7 +139,7 @@ def test_the_mixin_comes_before_the_trainer() -> None:
     class Right(Other, Smoothed, Stock):
         pass
 
-    assert Right(Model(encodes=False), objective=ss.mle()).single
+    assert Right(Model(encodes=False), objective=ss.mle())._one_row
 
 
 def test_an_encoder_decoder_is_given_what_to_read() -> None:
@@ -157,7 +157,7 @@ def test_padding_may_be_of_nan() -> None:
     wanted = smoothed(model(INPUTS).logits[:, :-1], LABELS[:, 1:], 0.2, 5)
     last = torch.zeros(2, 5, D)
     last[1, 3:] = torch.nan  # where nothing is to be predicted
-    model.embedding.register_forward_hook(lambda module, given, made: made + last)
+    model.embedding.register_forward_hook(lambda module, given, hidden: hidden + last)
     loss = trainer.compute_loss(model, {"input_ids": INPUTS, "labels": LABELS}, num_items_in_batch=5)
     torch.testing.assert_close(loss, wanted)
     gradient = torch.autograd.grad(loss, model.head.weight)[0]
@@ -211,7 +211,7 @@ def test_what_goes_with_the_words_goes_on_where_the_prompt_ends() -> None:
         "token_type_ids": torch.tensor([[0, 0, 1, 1, 1], [0, 1, 1, 0, 0]]),
     }
     torch.manual_seed(5)
-    rows = causal_rows(objective, {"input_ids": INPUTS, **padded}, shifted(LABELS), None)
+    rows = causal_rows(objective, {"input_ids": INPUTS, **padded}, next_labels(LABELS), None)
     wanted = {
         "attention_mask": [[0, *[1] * 9], [1] * 10],
         "position_ids": [[1, *range(9)], list(range(10))],
@@ -231,7 +231,9 @@ def test_samples_are_not_read_as_vectors() -> None:
     model = Model(encodes=False)
     trainer = Trainer(model, objective=ss.seq(rate=0.6, samples=2, lazy=False, vocab_size=V))
     batch = {"inputs_embeds": torch.randn(2, 5, D), "labels": LABELS}
-    with pytest.raises(ValueError, match=r"`input_ids` must be in the batch where samples are decoded on their own"):
+    with pytest.raises(
+        ValueError, match=r"^The batch has no `input_ids`: lazy=False puts the tokens of samples there; w"
+    ):
         trainer.compute_loss(model, batch)
 
 
@@ -266,16 +268,16 @@ def test_references_reach_the_pool() -> None:
     [
         (
             {"label_smoothing_factor": 0.1},
-            r"`label_smoothing_factor` must be 0, as the objective smooths .*0\.1 instea",
+            r"`label_smoothing_factor` is 0\.1, but the objective smooths; leave it at 0 \(ss\.label_smoothing\(0\.1\)",
         ),
-        ({"n_gpu": 2}, r"`args\.n_gpu` must be 1 \(start one process a GPU with torchrun\), but is 2 instead\."),
-        ({"use_liger_kernel": True}, r"`use_liger_kernel` must be False, since the head is the objective's, but is T"),
-        ({"loss_type": "dft"}, r"`loss_type` must be 'nll', since the objective is the loss, but is 'dft' instead\."),
+        ({"n_gpu": 2}, r"^`args\.n_gpu` is 2; start one process for each GPU with torchrun\.$"),
+        ({"use_liger_kernel": True}, r"^`use_liger_kernel` would replace the objective; leave it off\.$"),
+        ({"loss_type": "dft"}, r"^`loss_type` is 'dft', but the objective is the loss; set loss_type='nll'\.$"),
         (
             {"kind": "DistributedType.FSDP"},
-            r"`distributed_type` must be one that leaves the output matrix whole, as DD",
+            r"^FSDP keeps the output matrix in pieces, but `Smoothed` needs it whole; use DDP, or Trainer",
         ),
-        ({"compute_loss_func": len}, r"`compute_loss_func` must be left out, as the objective is the loss, but is a b"),
+        ({"compute_loss_func": len}, r"^`compute_loss_func` is given, but the objective is the loss; leave it out\.$"),
     ],
 )
 def test_what_would_be_ignored_is_refused(options: dict[str, Any], sentence: str) -> None:
@@ -290,14 +292,17 @@ def test_what_would_be_ignored_is_refused(options: dict[str, Any], sentence: str
             {"scale": 1.5},
             r"^Model changes its logits after its output layer: -?1\d+ came out as -?2\d+\. `Smoothed` comp",
         ),
-        ({"calls": 2}, r"`model` must be one that calls its head once, but is one that called it 2 times instead\."),
+        (
+            {"calls": 2},
+            r"^Model calls its output layer 2 times in a forward pass, but `Smoothed` needs one call; use Tr",
+        ),
         (
             {"extra": torch.ones(())},
-            r"`outputs\.aux_loss` must be None \(output_router_logits=False\), but is a Tensor",
+            r"^`outputs\.aux_loss` would be left out of the loss; set output_router_logits=False\.$",
         ),
         (
             {"prompt": 3},
-            r"`the head's input` must be the positions of the labels, \(2, 5\) .* but is \(2, 8\)",
+            r"^The hidden states have shape \(2, 8\), the labels \(2, 5\); .* prompt tuning",
         ),
     ],
 )
@@ -312,7 +317,9 @@ def test_models_with_more_than_a_head_are_refused(options: dict[str, Any], sente
 def test_padding_that_would_be_counted_is_refused() -> None:
     model = Model(encodes=False)
     trainer = Trainer(model, objective=ss.mle(specials=ss.Specials(pad=0)))
-    with pytest.raises(ValueError, match=r"`labels` must be -100 where nothing is to be predicted, .* is PAD, 0, so"):
+    with pytest.raises(
+        ValueError, match=r"^The labels hold PAD, 0, which num_items_in_batch counts .*; pad labels with -100\.$"
+    ):
         trainer.compute_loss(model, {"input_ids": INPUTS, "labels": LABELS.masked_fill(LABELS == -100, 0)})
 
 
@@ -320,6 +327,7 @@ def test_a_head_that_is_no_plain_matrix_is_refused() -> None:
     model = Model(encodes=False)
     model.head = nn.Embedding(V, D)  # as an adapter's would be: a weight, and something else done with it
     with pytest.raises(
-        ValueError, match=r"must be a torch\.nn\.Linear of floats, .* is a torch\.nn\.modules\.sparse\.Embedding"
+        ValueError,
+        match=r"^The model's output layer is a torch\.nn\.modules\.sparse\.Embedding of torch\.float32, but `S",
     ):
         Trainer(model, objective=ss.mle())

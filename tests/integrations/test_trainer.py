@@ -12,7 +12,7 @@ from torch import Tensor
 import seqsmooth as ss
 from oracles import tiny_transformers as tiny
 from seqsmooth.integrations import Smoothed, WithReferences, huggingface
-from seqsmooth.integrations.own_prefix import causal_rows
+from seqsmooth.integrations.candidate_rows import causal_rows
 from seqsmooth.ops.cross_entropy import cross_entropy
 
 transformers = pytest.importorskip("transformers", reason="needs transformers: pip install 'seqsmooth[hf]'")
@@ -38,7 +38,7 @@ def trained(
     **options: Any,
 ) -> list[float]:
     """The losses of 20 steps, or `max_steps`: of the "stock" Trainer, with our "function", or with the "mixin"."""
-    model = tiny.made(name).to(dtype)
+    model = tiny.build(name).to(dtype)
     common = {
         "model": model,
         "args": tiny.arguments(folder, **options),
@@ -96,12 +96,12 @@ def test_smoothing_equals_the_label_smoother(tmp_path: Path) -> None:
 @pytest.mark.parametrize("name", ["llama", "marian"])
 @pytest.mark.parametrize("mixin", [False, True])
 def test_evaluation_is_the_plain_likelihood(name: str, mixin: bool, tmp_path: Path) -> None:
-    model = tiny.made(name)
-    held = tiny.items(name, 6, ragged=True)
+    model = tiny.build(name)
+    items = tiny.items(name, 6, ragged=True)
     common = {
         "model": model,
         "args": tiny.arguments(tmp_path, per_device_eval_batch_size=6),
-        "eval_dataset": held,
+        "eval_dataset": items,
         "data_collator": tiny.collated(model),
     }
     objective = ss.label_smoothing(0.5)
@@ -110,17 +110,17 @@ def test_evaluation_is_the_plain_likelihood(name: str, mixin: bool, tmp_path: Pa
         if mixin
         else transformers.Trainer(**common, compute_loss_func=huggingface(objective))
     )
-    batch = tiny.collated(model)(held)
+    batch = tiny.collated(model)(items)
     with torch.no_grad():
         wanted = model.eval()(**batch).loss
     assert trainer.evaluate()["eval_loss"] == pytest.approx(float(wanted), abs=1e-5)
-    assert trainer.predict(held).predictions is not None  # logits, where they are asked for
+    assert trainer.predict(items).predictions is not None  # logits, where they are asked for
 
 
 def test_the_mixin_never_makes_the_logits(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    model = tiny.made("llama")
+    model = tiny.build("llama")
     rows = []
-    model.lm_head.register_forward_hook(lambda module, given, made: rows.append(made.shape[1]))
+    model.lm_head.register_forward_hook(lambda module, given, logits: rows.append(logits.shape[1]))
     common = {"model": model, "args": tiny.arguments(tmp_path, max_steps=2), "train_dataset": tiny.items("llama", 4)}
     tiny.losses(Fused(**common, data_collator=tiny.collated(model), objective=ss.mle()))
     assert rows == [3, 3]  # a stand-in of three positions, to see that the model hands it on unchanged
@@ -129,7 +129,7 @@ def test_the_mixin_never_makes_the_logits(tmp_path: Path, monkeypatch: pytest.Mo
 
 def test_own_prefixes_are_decoded_and_weighed(tmp_path: Path) -> None:
     """Against the loss written out: each sample a row, decoded alone, weighed by hand."""
-    model = tiny.made("t5").eval()
+    model = tiny.build("t5").eval()
     objective = ss.seq(rate=0.5, alpha=0.6, samples=3, lazy=False, vocab_size=tiny.VOCABULARY)
     args = tiny.arguments(tmp_path)
     trainer = Fused(model=model, args=args, data_collator=tiny.collated(model), objective=objective)
@@ -157,7 +157,7 @@ def padded(values: Tensor, value: int) -> Tensor:
 @pytest.mark.parametrize("law", [ss.Hamming(rate=0.5, alpha=0.6, samples=3), ss.Edit(tau=0.6, alpha=0.6, samples=3)])
 def test_a_causal_model_decodes_samples_after_their_prompts(law: Any, tmp_path: Path) -> None:
     """Against the loss written out: prompt and sample put together row by row, decoded alone without any padding."""
-    model = tiny.made("llama").eval()
+    model = tiny.build("llama").eval()
     objective = ss.Objective(law, lazy=False, vocab_size=tiny.VOCABULARY)
     args = tiny.arguments(tmp_path)
     trainer = Fused(model=model, args=args, data_collator=tiny.collated(model), objective=objective)
@@ -192,30 +192,32 @@ def test_what_goes_with_tokens_goes_with_those_of_samples() -> None:
     targets = torch.tensor([[-100, -100, 5, 6, -100], [7, 8, -100, -100, -100]])
     types = torch.tensor([[0, 0, 0, 1, 1], [0, 1, 1, 0, 0]])
     torch.manual_seed(0)
-    made = causal_rows(objective, {"input_ids": torch.ones_like(targets), "token_type_ids": types}, targets, None)
-    batch, count, longest = made.candidates.sequences.shape
+    rows = causal_rows(objective, {"input_ids": torch.ones_like(targets), "token_type_ids": types}, targets, None)
+    batch, count, longest = rows.candidates.sequences.shape
     assert longest > targets.shape[1]
     for item, prompt in enumerate((3, 1)):
-        found = made.inputs["token_type_ids"].view(batch, count, longest)[item]
-        assert (found == torch.tensor([0] * prompt + [1] * (longest - prompt))).all()
+        kinds = rows.inputs["token_type_ids"].view(batch, count, longest)[item]
+        assert (kinds == torch.tensor([0] * prompt + [1] * (longest - prompt))).all()
     for name in ("position_ids", "token_type_ids", "attention_mask"):
-        with pytest.raises(ValueError, match=rf"`{name}` must be of shape \(B, S\) .*, but is \(3, 2, 5\) instead"):
+        with pytest.raises(ValueError, match=rf"^`{name}` has shape \(3, 2, 5\); lazy=False needs \(B, S\) = \(2, 5\)"):
             causal_rows(objective, {"input_ids": types, name: types.expand(3, 2, 5)}, targets, None)
 
 
 def test_several_answers_a_row_are_refused_where_samples_are_decoded(tmp_path: Path) -> None:
-    model = tiny.made("llama")
+    model = tiny.build("llama")
     objective = ss.seq(rate=0.1, lazy=False, vocab_size=tiny.VOCABULARY)
     trainer = Fused(model=model, args=tiny.arguments(tmp_path), objective=objective)
     labels = torch.tensor([[-100, 5, 6, -100, 7, 8]])
-    with pytest.raises(ValueError, match=r"`labels` must be of one answer a row when lazy is False \(no packing, "):
+    with pytest.raises(
+        ValueError, match=r"^A row of the labels has several answers; with lazy=False a row holds one \(no"
+    ):
         trainer.compute_loss(model, {"input_ids": labels.abs() % 30, "labels": labels})
 
 
 def test_a_captioner_learns_with_a_reward_over_references(tmp_path: Path) -> None:
     reward = ss.Rewarded(ss.rewards.Bleu(), ss.Hamming(rate=0.3, pool="refs"), tau=0.5, samples=2, alpha=0.5)
     objective = ss.Objective(reward, lazy=False, vocab_size=tiny.VOCABULARY)
-    model = tiny.made("vision")
+    model = tiny.build("vision")
     data = [item | {"references": [[5, 6, 7], [8, 9]]} for item in tiny.items("vision", 8, ragged=True)]
     args = tiny.arguments(tmp_path, max_steps=12)
     collate = WithReferences(tiny.collated(model))
@@ -249,7 +251,7 @@ def test_a_compiled_model_is_one_graph(kind: str, tmp_path: Path) -> None:
 
 
 def test_captions_are_generated_at_evaluation(tmp_path: Path) -> None:
-    model = tiny.made("vision")
+    model = tiny.build("vision")
     data = [item | {"references": [[5, 6, 7]]} for item in tiny.items("vision", 4, ragged=True)]
     model.generation_config.update(decoder_start_token_id=0, pad_token_id=0, eos_token_id=1, max_length=6)
     trainer = FusedSeq2Seq(
@@ -263,7 +265,7 @@ def test_captions_are_generated_at_evaluation(tmp_path: Path) -> None:
 
 
 def test_outputs_asked_for_in_training_have_the_same_loss(tmp_path: Path) -> None:
-    model = tiny.made("t5").eval()
+    model = tiny.build("t5").eval()
     batch = tiny.collated(model)(tiny.items("t5", 4, ragged=True))
     trainer = Fused(model=model, args=tiny.arguments(tmp_path), objective=ss.label_smoothing(0.3))
     loss, outputs = trainer.compute_loss(model, dict(batch), return_outputs=True)
@@ -271,7 +273,9 @@ def test_outputs_asked_for_in_training_have_the_same_loss(tmp_path: Path) -> Non
     torch.testing.assert_close(loss, trainer.compute_loss(model, dict(batch)))
     objective = ss.seq(rate=0.1, lazy=False, vocab_size=tiny.VOCABULARY)
     trainer = Fused(model=model, args=tiny.arguments(tmp_path), objective=objective)
-    with pytest.raises(ValueError, match=r"`return_outputs` must be False in training when lazy is False"):
+    with pytest.raises(
+        ValueError, match=r"^With lazy=False there are no outputs to return, .*; leave return_outputs=False\.$"
+    ):
         trainer.compute_loss(model, dict(batch), return_outputs=True)
 
 
@@ -281,7 +285,7 @@ def test_bf16_autocast_reaches_the_head(tmp_path: Path) -> None:
 
 
 def test_models_whose_head_is_more_than_a_matrix_are_refused(tmp_path: Path) -> None:
-    model = tiny.made("llama")
+    model = tiny.build("llama")
     plain = model.forward
 
     def capped(*args: Any, **kwargs: Any) -> Any:
@@ -301,25 +305,28 @@ def test_models_whose_head_is_more_than_a_matrix_are_refused(tmp_path: Path) -> 
 @pytest.mark.parametrize(
     ("options", "sentence"),
     [
-        ({"label_smoothing_factor": 0.1}, r"`label_smoothing_factor` must be 0, as the objective smooths"),
-        ({"use_liger_kernel": True}, r"`use_liger_kernel` must be False, since the head is the objective's"),
+        (
+            {"label_smoothing_factor": 0.1},
+            r"^`label_smoothing_factor` is 0\.1, but the objective smooths; leave it at 0",
+        ),
+        ({"use_liger_kernel": True}, r"^`use_liger_kernel` would replace the objective; leave it off\.$"),
     ],
 )
 def test_arguments_that_would_be_ignored_are_refused(options: dict[str, Any], sentence: str, tmp_path: Path) -> None:
     if "use_liger_kernel" in options:
         pytest.importorskip("liger_kernel")
     with pytest.raises(ValueError, match=sentence):
-        Fused(model=tiny.made("llama"), args=tiny.arguments(tmp_path, **options), objective=ss.mle())
+        Fused(model=tiny.build("llama"), args=tiny.arguments(tmp_path, **options), objective=ss.mle())
 
 
 def test_bart_without_decoder_inputs_is_stopped(tmp_path: Path) -> None:
     """Else it reads the source as if it were the target, and learns without a word."""
-    model = tiny.made("bart")
+    model = tiny.build("bart")
     common = {"model": model, "args": tiny.arguments(tmp_path), "train_dataset": tiny.items("bart", 4)}
     collate = tiny.collated(model, decoder_inputs=False)
     assert tiny.losses(transformers.Trainer(**common, data_collator=collate, compute_loss_func=huggingface(ss.mle())))
     loss = huggingface(ss.mle(), model)
-    with pytest.raises(ValueError, match=r"`decoder_input_ids` must be in the batch"):
+    with pytest.raises(ValueError, match=r"^The batch has no `decoder_input_ids`, .*; DataCollatorForSeq2Seq"):
         transformers.Trainer(**common, data_collator=collate, compute_loss_func=loss).train()
 
 
@@ -327,7 +334,7 @@ def test_stock_seq2seq_loss_grows_with_the_steps_of_accumulation(tmp_path: Path)
     """A fault of transformers, of which ours is free; should it be mended, the comparison above needs no help."""
     firsts = {}
     for steps in (1, 4):
-        model = tiny.made("t5")
+        model = tiny.build("t5")
         args = tiny.arguments(
             tmp_path, max_steps=1, gradient_accumulation_steps=steps, per_device_train_batch_size=8 // steps
         )

@@ -146,17 +146,29 @@ def test_masked_words_are_predicted_where_they_are(model: nn.Module | None) -> N
 
 LOGITS, LABELS = torch.zeros(1, 3, V), torch.ones(1, 3, dtype=torch.long)
 TRAPS = [
-    (CausalLMOutput(LOGITS), None, r"`labels` must be in the batch \(is the column named so, .* is None instead\."),
-    (CausalLMOutput(None), LABELS, r"`outputs\.logits` must be the scores of all positions \(leave use_liger_kernel "),
+    (CausalLMOutput(LOGITS), None, r"^The batch has no `labels`; name the column so and list it in `label_names`\.$"),
+    (
+        CausalLMOutput(None),
+        LABELS,
+        r"^`outputs\.logits` is None; leave use_liger_kernel off, .*, or use the mixin Smoothed\.$",
+    ),
     ((LOGITS,), LABELS, r"`outputs` must be a model output with logits \(return_dict=True\), but is a tuple instead\."),
-    (CausalLMOutput(LOGITS, torch.tensor(1.0)), LABELS, r"`outputs\.aux_loss` must be None, since the Trainer would"),
+    (
+        CausalLMOutput(LOGITS, torch.tensor(1.0)),
+        LABELS,
+        r"^`outputs\.aux_loss` would be left out of the loss; set outp",
+    ),
     (
         CausalLMOutput(torch.zeros(1, 5, V)),
         LABELS,
-        r"\(1, 3\) \(prompt tuning adds some\), but is \(1, 5, 11\)",
+        r"^`outputs\.logits` has shape \(1, 5, 11\) for labels of shape \(1, 3\); prompt tuning adds positions\.$",
     ),
-    (Seq2SeqLMOutput(torch.zeros(1, 5, V)), LABELS, r"\(are decoder_input_ids missing\? DataCollatorForSeq2Seq\("),
-    (Unheard(LOGITS), LABELS, r"`shift` must be given for outputs of this kind, Unheard \(True for causal models\)"),
+    (Seq2SeqLMOutput(torch.zeros(1, 5, V)), LABELS, r"\(1, 3\); `decoder_input_ids` may be missing: DataCollatorForS"),
+    (
+        Unheard(LOGITS),
+        LABELS,
+        r"^Whether the logits of Unheard are for the next label is not known; say so: hugg.*shift=True",
+    ),
 ]
 
 
@@ -170,17 +182,23 @@ def test_padding_that_would_be_counted_is_refused() -> None:
     """The Trainer would divide by a number of items with the padding among them."""
     compute_loss = huggingface(ss.mle(specials=ss.Specials(pad=0)))
     compute_loss(Seq2SeqLMOutput(LOGITS), torch.tensor([[4, 5, -100]]), num_items_in_batch=2)
-    with pytest.raises(ValueError, match=r"`labels` must be -100 where nothing is to be predicted, .* is PAD, 0, so"):
+    with pytest.raises(
+        ValueError, match=r"^The labels hold PAD, 0, which num_items_in_batch counts .*; pad labels with -100\.$"
+    ):
         compute_loss(Seq2SeqLMOutput(LOGITS), torch.tensor([[4, 5, 0]]), num_items_in_batch=3)
 
 
 def test_objectives_that_cannot_work_are_refused_at_once() -> None:
-    with pytest.raises(ValueError, match=r"`objective\.lazy` must be True for compute_loss_func, which sees no other "):
+    with pytest.raises(
+        ValueError, match=r"^compute_loss_func sees one forward pass, .* lazy=False; use lazy=True, or the"
+    ):
         huggingface(ss.seq(0.3, lazy=False, vocab_size=V))
     with pytest.raises(ValueError, match=r"`objective\.ignore_index` must be -100, as everywhere in transformers, but"):
         huggingface(ss.mle(ignore_index=-1))
     teacher = ss.Teacher(torch.arange(2).expand(1, 3, 2), torch.full((1, 3, 2), -1.0))
-    with pytest.raises(ValueError, match=r"`objective\.token` must be a law for all batches, but is a Teacher instead"):
+    with pytest.raises(
+        ValueError, match=r"^The token law is a Teacher, which belongs to one batch, .* make an objective f"
+    ):
         huggingface(ss.Objective(token=teacher))
     with pytest.raises(ValueError, match=r"`objective` must be an Objective, but is a function instead\."):
         huggingface(ss.mle)  # type: ignore[arg-type]
@@ -196,12 +214,14 @@ def test_a_decoder_without_inputs_is_noticed_before_it_reads_the_source() -> Non
     model = Tiny(encodes=True)
     huggingface(ss.mle(), model)
     model(input_ids=LABELS, decoder_input_ids=LABELS)
-    with pytest.raises(ValueError, match=r"`decoder_input_ids` must be in the batch, since the Trainer takes the labe"):
+    with pytest.raises(
+        ValueError, match=r"^The batch has no `decoder_input_ids`, and the Trainer takes out the labels, "
+    ):
         model(input_ids=LABELS)
 
 
 def test_references_that_were_dropped_are_missed() -> None:
-    with pytest.raises(ValueError, match=r"`references` must be in every item, as 'captions' \(set remove_unused_col"):
+    with pytest.raises(ValueError, match=r"^An item has no column 'captions'; set remove_unused_columns=False in the "):
         WithReferences(lambda features: {}, "captions")([{"labels": LABELS}])
 
 
@@ -228,8 +248,8 @@ def test_references_that_were_dropped_are_missed() -> None:
     ids=str,
 )
 def test_references_are_sequences_of_ids(references: Any) -> None:
-    rule = "a list of sequences of ids, not of words, in every item ([] where there are none)"
-    sentence = f"`references` must be {rule}, but is {references!r} instead."
+    rule = "a list of sequences of token ids, [] if it has none"
+    sentence = f"The 'references' of an item must be {rule}, but are {references!r}."
     with pytest.raises(ValueError, match=f"^{re.escape(sentence)}$"):
         WithReferences(lambda features: {})([{"references": [[5]]}, {"references": references}])
 

@@ -40,7 +40,7 @@ def losses(kind: str, folder: Path, objective: ss.Objective | None = None, **opt
         **quiet,
         **chosen | options,
     )
-    model = tiny.made("llama")
+    model = tiny.build("llama")
     rows = [{name: part.tolist() for name, part in item.items()} for item in tiny.items("llama", 40, ragged=True)]
     data = datasets.Dataset.from_list(rows)
     common = {"model": model, "args": args, "train_dataset": data, "processing_class": tokenizer()}
@@ -61,10 +61,14 @@ def test_without_smoothing_the_trajectory_is_the_stock_trainers(kind: str, tmp_p
 
 
 def test_other_losses_of_trl_are_refused(tmp_path: Path) -> None:
-    with pytest.raises(ValueError, match=r"`loss_type` must be 'nll', since the objective is the loss, but is 'dft'"):
+    with pytest.raises(
+        ValueError, match=r"^`loss_type` is 'dft', but the objective is the loss; set loss_type='nll'\.$"
+    ):
         losses("mixin", tmp_path, loss_type="dft")
 
 
 def test_its_own_label_smoothing_is_refused(tmp_path: Path) -> None:
-    with pytest.raises(ValueError, match=r"`label_smoothing_factor` must be 0, as the objective smooths"):
+    with pytest.raises(
+        ValueError, match=r"^`label_smoothing_factor` is 0\.1, but the objective smooths; leave it at 0"
+    ):
         losses("mixin", tmp_path, label_smoothing_factor=0.1, loss_type="nll", max_steps=1)

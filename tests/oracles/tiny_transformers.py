@@ -80,7 +80,7 @@ def causal(names: str, **more: Any) -> nn.Module:
 MODELS = {"llama": llama, "gpt2": gpt2, "t5": t5, "marian": marian, "bart": bart, "vision": vision}
 
 
-def made(name: str, seed: int = 0) -> nn.Module:
+def build(name: str, seed: int = 0) -> nn.Module:
     """A model whose weights depend on its name and the seed alone."""
     torch.manual_seed(seed)
     return MODELS[name]()
@@ -91,7 +91,7 @@ def items(
 ) -> list[dict[str, Tensor]]:
     """Random items; labels of all lengths where `ragged`, of one length and with some -100 in each where not."""
     draw = torch.Generator().manual_seed(seed)
-    found = []
+    listed = []
     for _ in range(count):
         ids = torch.randint(2, VOCABULARY, (LONGEST,), generator=draw)
         labels = ids.clone()
@@ -105,8 +105,8 @@ def items(
             item["pixel_values"] = torch.randn(3, 8, 8, generator=draw).to(dtype)
         else:
             item["input_ids"] = ids
-        found.append(item)
-    return found
+        listed.append(item)
+    return listed
 
 
 def collated(model: nn.Module, *, decoder_inputs: bool = True) -> Any:

@@ -1,6 +1,6 @@
-"""Objectives inside other people's trainers. Nothing here imports them: what they hand over is enough."""
+"""Objectives inside the trainers of others, none of which is imported here."""
 
-from seqsmooth.integrations.own_prefix import WithReferences
+from seqsmooth.integrations.references import WithReferences
 from seqsmooth.integrations.smoothed import Smoothed
 from seqsmooth.integrations.token_mean import TokenMean
 from seqsmooth.integrations.trainer_loss import TrainerLoss, huggingface

@@ -14,25 +14,24 @@ from seqsmooth.smoothing import Loss
 class TokenMean:
     """A mixin for a `LightningModule`: `class MyModule(TokenMean, LightningModule): ...`.
 
-    Lightning divides the loss of each micro-batch by the number of them, and DDP averages over processes. So tokens of
-    short batches count for more than others, and a step depends on how it was cut (Lightning-AI/pytorch-lightning
-    #20350). Here the losses of a step are summed, and the gradient is divided by all their tokens, of all processes,
-    before it is clipped.
+    Lightning averages the losses of micro-batches, and DDP those of processes, so tokens of short batches count for
+    more (Lightning-AI/pytorch-lightning#20350). Here the losses of a step are summed, and before it is clipped the
+    gradient is divided by the tokens of all micro-batches and processes.
 
-    It works with automatic optimisation and gradients that are averaged over processes, as DDP's.
+    It needs automatic optimisation and a strategy that averages gradients over processes, as DDP does.
     """
 
     trainer: Any
     _tokens: Tensor | None = None  # () of this process since the last step
 
     def summed(self, loss: Loss) -> Tensor:  # ()
-        """What `training_step` returns: the loss of a micro-batch, a mean over its tokens, as their sum."""
+        """The loss of a micro-batch as a sum over its tokens: what `training_step` returns."""
         rule = "the Loss that an objective returns, whose tokens are counted"
         checks.must(isinstance(loss, Loss), "loss", rule, checks.described(loss))
         tokens = loss.tokens.detach().clone()
         self._tokens = tokens if self._tokens is None else self._tokens + tokens
-        parts: int = self.trainer.accumulate_grad_batches  # by which Lightning will divide
-        return loss.total * (tokens * parts)
+        micro_batches: int = self.trainer.accumulate_grad_batches  # Lightning divides by it
+        return loss.total * (tokens * micro_batches)
 
     def on_train_start(self) -> None:
         """Forget a step that an earlier training did not finish."""
@@ -42,11 +41,14 @@ class TokenMean:
     def on_before_optimizer_step(self, optimizer: torch.optim.Optimizer) -> None:
         """Divide the gradient by the tokens of the step."""
         super().on_before_optimizer_step(optimizer)  # type: ignore[misc]
-        checks.must(self._tokens is not None, "training_step", "one that returns `self.summed(loss)`", "another")
-        held = (value.grad for group in optimizer.param_groups for value in group["params"])
-        gradients = [gradient for gradient in held if gradient is not None]
-        rule = "where the parameters are (not with DeepSpeed, which keeps its own)"
-        checks.must(len(gradients) > 0, "the gradients", rule, "elsewhere")
+        sentence = "No tokens were counted in this step; return `self.summed(loss)` from `training_step`."
+        checks.require(self._tokens is not None, sentence)
+        parameters = [value for group in optimizer.param_groups for value in group["params"]]
+        gradients = [value.grad for value in parameters if value.grad is not None]
+        sentence = (
+            "The parameters have no gradients to divide; TokenMean does not work with DeepSpeed, which hides them."
+        )
+        checks.require(len(gradients) > 0, sentence)
         tokens = self.trainer.strategy.reduce(self._tokens, reduce_op="sum")
         torch._foreach_mul_(gradients, self.trainer.world_size / tokens.clamp_min(1))
         self._tokens = None

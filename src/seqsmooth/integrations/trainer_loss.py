@@ -6,29 +6,28 @@ from typing import Any
 
 import torch
 from torch import Tensor, nn
-from torch.nn import functional as F
 
+from seqsmooth.integrations.labels import check_padding, item_count, next_labels, require_labels
+from seqsmooth.integrations.output_layer import MASKED, check_vocabulary, is_encoder_decoder, predicts_in_place
 from seqsmooth.ops import checks
 from seqsmooth.ops.soft_target import IGNORED
 from seqsmooth.smoothing import Objective
 
 COLLATOR = "DataCollatorForSeq2Seq(tokenizer, model=model) adds them"
-MASKED = "MaskedLM"
-"""In the names of all models that fill in masked words, as BertForMaskedLM, and of what they return."""
 
 
 def huggingface(objective: Objective, model: nn.Module | None = None, *, shift: bool | None = None) -> TrainerLoss:
-    """An objective for `Trainer(compute_loss_func=...)`: causal, seq2seq and vision-encoder-decoder models alike.
+    """An objective for `Trainer(compute_loss_func=...)`, with causal, seq2seq and vision-encoder-decoder models.
 
-    The loss is the objective's sum over the labels that are not -100, over the `num_items_in_batch` of the whole step,
-    so that gradient accumulation and data parallelism change nothing. Evaluation, which runs without gradients, gives
-    the plain negative log-likelihood, so that runs compare.
+    The loss is the objective's sum over the labels that are not -100, divided by the `num_items_in_batch` of the whole
+    step, so gradient accumulation and data parallelism change nothing. Without gradients, as in evaluation, it is the
+    plain negative log-likelihood, so runs compare.
 
     Args:
-        objective: any that is lazy: it sees one forward pass over the ground truth. `Smoothed` takes the others.
-        model: if given, what would go wrong with it is said at once: another vocabulary, no decoder inputs.
-        shift: whether the logits of position t are for the label of t + 1, as in causal models. Read off the model or
-            its outputs by default.
+        objective: a lazy one, since there is one forward pass, over the ground truth. `Smoothed` takes the others.
+        model: if given, a vocabulary of another size and missing decoder inputs are refused in a sentence.
+        shift: whether the logits of position t are for the label of t + 1, as in causal models. By default the model or
+            its outputs decide.
 
     Examples:
         >>> import seqsmooth as ss
@@ -40,7 +39,7 @@ def huggingface(objective: Objective, model: nn.Module | None = None, *, shift: 
 
 
 class TrainerLoss:
-    """What `huggingface` makes: a function of outputs, labels and the number of items in the step.
+    """The function that `huggingface` returns: the loss of outputs, labels and the number of items in the step.
 
     Examples:
         >>> from types import SimpleNamespace
@@ -53,19 +52,22 @@ class TrainerLoss:
 
     def __init__(self, objective: Objective, model: nn.Module | None = None, *, shift: bool | None = None) -> None:
         check_objective(objective)
-        rule = "True for compute_loss_func, which sees no other prefix (the mixin Smoothed decodes samples)"
-        checks.must(objective.lazy or objective.sequence.only_truth, "objective.lazy", rule, objective.lazy)
+        checks.require(
+            objective.lazy or objective.sequence.only_truth,
+            "compute_loss_func sees one forward pass, over the ground truth, but the objective has lazy=False; "
+            "use lazy=True, or the mixin Smoothed, which decodes samples on their own prefixes.",
+        )
         if shift is not None:
             checks.flag("shift", shift)
         self.objective = objective
-        self.plain = unsmoothed(objective)
+        self.likelihood = plain_likelihood(objective)
         self.shift = shift
         self._called = False
         if model is not None:
             check_vocabulary(objective, model)
-            self.shift = not is_in_step(model) if shift is None else shift
+            self.shift = not predicts_in_place(model) if shift is None else shift
             if is_encoder_decoder(model):
-                model.register_forward_pre_hook(_need_decoder_inputs, with_kwargs=True)
+                model.register_forward_pre_hook(_require_decoder_inputs, with_kwargs=True)
 
     def __call__(
         self,
@@ -74,138 +76,74 @@ class TrainerLoss:
         num_items_in_batch: Tensor | int | None = None,
     ) -> Tensor:  # ()
         """The smoothed loss where gradients are on, the plain negative log-likelihood where they are off."""
-        logits = _logits(outputs)
-        targets = checked_labels(labels)
-        _check_lengths(logits, targets, outputs)
-        if not self._called or checks.visible(targets):  # at the first step this waits for the device
+        logits = logits_of(outputs)
+        targets = require_labels(labels)
+        if logits.shape[:-1] != targets.shape:
+            raise ValueError(_wrong_lengths(logits, targets, outputs))
+        if not self._called or checks.visible(targets):  # the first step may wait for the device
             check_padding(self.objective, targets)
             self._called = True
-        if self.shift if self.shift is not None else _shifts(outputs):
-            targets = shifted(targets)
-        objective = at_home(self.objective if torch.is_grad_enabled() else self.plain, logits)
-        loss = objective(logits, targets.to(logits.device), num_items=items(num_items_in_batch, logits))
-        total: Tensor = loss.total.clone()  # since the Trainer multiplies it in place
+        if _predict_next(outputs) if self.shift is None else self.shift:
+            targets = next_labels(targets)
+        objective = on_device_of(self.objective if torch.is_grad_enabled() else self.likelihood, logits)
+        loss = objective(logits, targets.to(logits.device), num_items=item_count(num_items_in_batch, logits))
+        total: Tensor = loss.total.clone()  # the Trainer multiplies it in place
         return total
 
 
 def check_objective(objective: Objective) -> None:
-    """What holds for every objective in a Trainer."""
+    """Check what every Trainer asks of an objective."""
     checks.must(isinstance(objective, Objective), "objective", "an Objective", checks.described(objective))
     rule = "-100, as everywhere in transformers"
     checks.must(objective.ignore_index == IGNORED, "objective.ignore_index", rule, objective.ignore_index)
-    own = objective.token.true_prefix_only
-    checks.must(not own, "objective.token", "a law for all batches", checks.described(objective.token))
-
-
-def check_vocabulary(objective: Objective, model: nn.Module) -> None:
-    """Check that model and objective have one vocabulary: an output matrix is often padded beyond the tokeniser's."""
-    size = head_of(model).weight.shape[0]
-    same = objective.vocab_size in (None, size)
-    checks.must(same, "objective.vocab_size", f"that of the model's output matrix, {size}", objective.vocab_size)
-
-
-def unsmoothed(objective: Objective) -> Objective:
-    """The plain negative log-likelihood over the same positions."""
-    return Objective(specials=objective.specials, ignore_index=objective.ignore_index)
-
-
-def head_of(model: nn.Module) -> Any:
-    """The layer that makes logits of hidden states."""
-    checks.must(isinstance(model, nn.Module), "model", "the model itself, an nn.Module", checks.described(model))
-    get: Any = getattr(model, "get_output_embeddings", None)
-    head = None if get is None else get()
-    known = isinstance(getattr(head, "weight", None), Tensor)
-    checks.must(known, "model.get_output_embeddings()", "a layer with a weight (V, D)", checks.described(head))
-    return head
-
-
-def is_encoder_decoder(model: nn.Module) -> bool:
-    """Whether logits and labels of a model are in step, its decoder reading inputs of its own."""
-    return bool(getattr(getattr(model, "config", None), "is_encoder_decoder", False))
-
-
-def is_in_step(model: nn.Module) -> bool:
-    """Whether logits are for the label of their own position: an encoder-decoder's, and those of masked words."""
-    return is_encoder_decoder(model) or any(MASKED in type(part).__name__ for part in model.modules())
-
-
-def shifted(
-    labels: Tensor,  # (B, T)
-) -> Tensor:  # (B, T)
-    """For each position the label after it, and nothing for the last: logits stay whole, as cutting would copy them."""
-    return F.pad(labels[:, 1:], (0, 1), value=IGNORED)
-
-
-def checked_labels(labels: Tensor | None) -> Tensor:
-    """Labels that are there at all, (B, T)."""
-    rule = "in the batch (is the column named so, and in `label_names`?)"
-    checks.must(labels is not None, "labels", rule, None)
-    assert labels is not None
-    checks.integers("labels", labels)
-    checks.shape("labels", labels, None, None, letters="(B, T)")
-    return labels
-
-
-def check_padding(
-    objective: Objective,
-    labels: Tensor,  # (B, T)
-) -> None:
-    """Check that padding is -100: the Trainer counts every other label, also one that the objective leaves out."""
-    pad = objective.specials.pad
-    if pad is not None:
-        rule = "-100 where nothing is to be predicted, since num_items_in_batch counts all others"
-        checks.must(not bool((labels == pad).any()), "labels", rule, f"PAD, {pad}, somewhere")
-
-
-def items(given: Tensor | float | None, like: Tensor) -> Tensor | float | None:
-    """The number of items of a step as one number; with several GPUs in one process the Trainer repeats it.
-
-    A step without any has 1, so that its loss, a sum over nothing, is 0.
-    """
-    if not isinstance(given, Tensor):
-        return None if given is None else max(given, 1)
-    return (given.flatten()[0] if given.dim() else given).clamp_min(1).to(like.device)
-
-
-def at_home(objective: Objective, like: Tensor) -> Objective:
-    """The objective where the model is. Moved once, at the first step."""
-    away = any(buffer.device != like.device for buffer in objective.buffers())
-    return objective.to(like.device) if away else objective
-
-
-def _need_decoder_inputs(model: nn.Module, args: tuple[Any, ...], given: dict[str, Any]) -> None:
-    """Without decoder inputs some models fail in words about something else, and Bart silently reads the source."""
-    there = any(given.get(name) is not None for name in ("decoder_input_ids", "decoder_inputs_embeds", "labels"))
-    rule = f"in the batch, since the Trainer takes the labels out before the model sees them ({COLLATOR})"
-    checks.must(there, "decoder_input_ids", rule, None)
-
-
-def _logits(outputs: Any) -> Tensor:
-    rule = "a model output with logits (return_dict=True)"
-    checks.must(hasattr(outputs, "logits"), "outputs", rule, checks.described(outputs))
-    rule = "the scores of all positions (leave use_liger_kernel off, or take the mixin Smoothed)"
-    checks.must(isinstance(outputs.logits, Tensor), "outputs.logits", rule, checks.described(outputs.logits))
-    rule = "None, since the Trainer would drop it (output_router_logits=False)"
-    extra = getattr(outputs, "aux_loss", None)
-    checks.must(extra is None, "outputs.aux_loss", rule, checks.described(extra))
-    logits: Tensor = outputs.logits
-    return logits
-
-
-def _check_lengths(logits: Tensor, labels: Tensor, outputs: Any) -> None:
-    if logits.shape[:-1] == labels.shape:
-        return
-    encodes = hasattr(outputs, "encoder_last_hidden_state")
-    way_out = f"are decoder_input_ids missing? {COLLATOR}" if encodes else "prompt tuning adds some"
-    raise checks.wrong(
-        "outputs.logits", f"over the positions of the labels, {tuple(labels.shape)} ({way_out})", tuple(logits.shape)
+    checks.require(
+        not objective.token.true_prefix_only,
+        f"The token law is {checks.described(objective.token)}, which belongs to one batch, but a Trainer uses one "
+        "objective for all; make an objective for each batch in a training loop or a compute_loss of your own.",
     )
 
 
-def _shifts(outputs: Any) -> bool:
-    name = type(outputs).__name__
-    if hasattr(outputs, "encoder_last_hidden_state") or MASKED in name:
+def plain_likelihood(objective: Objective) -> Objective:
+    """The negative log-likelihood over the positions of an objective."""
+    return Objective(specials=objective.specials, ignore_index=objective.ignore_index)
+
+
+def on_device_of(objective: Objective, like: Tensor) -> Objective:
+    """The objective on the device of a tensor, moved there at the first step."""
+    elsewhere = any(buffer.device != like.device for buffer in objective.buffers())
+    return objective.to(like.device) if elsewhere else objective
+
+
+def logits_of(outputs: Any) -> Tensor:  # (B, T, V)
+    """The logits of a model's outputs, which must be there and must be all that the loss depends on."""
+    rule = "a model output with logits (return_dict=True)"
+    checks.must(hasattr(outputs, "logits"), "outputs", rule, checks.described(outputs))
+    logits: Tensor = outputs.logits
+    way_out = "leave use_liger_kernel off, which computes a loss and no logits, or use the mixin Smoothed"
+    checks.require(isinstance(logits, Tensor), f"`outputs.logits` is {checks.described(logits)}; {way_out}.")
+    alone = getattr(outputs, "aux_loss", None) is None
+    checks.require(alone, "`outputs.aux_loss` would be left out of the loss; set output_router_logits=False.")
+    return logits
+
+
+def _require_decoder_inputs(model: nn.Module, args: tuple[Any, ...], given: dict[str, Any]) -> None:
+    """Refuse a batch without decoder inputs, which fails elsewhere in T5 and makes Bart read the source silently."""
+    complete = any(given.get(name) is not None for name in ("decoder_input_ids", "decoder_inputs_embeds", "labels"))
+    reason = "and the Trainer takes out the labels, of which the model would make them"
+    checks.require(complete, f"The batch has no `decoder_input_ids`, {reason}; {COLLATOR}.")
+
+
+def _wrong_lengths(logits: Tensor, labels: Tensor, outputs: Any) -> str:
+    seq2seq = hasattr(outputs, "encoder_last_hidden_state")
+    reason = f"`decoder_input_ids` may be missing: {COLLATOR}" if seq2seq else "prompt tuning adds positions"
+    return f"`outputs.logits` has shape {tuple(logits.shape)} for labels of shape {tuple(labels.shape)}; {reason}."
+
+
+def _predict_next(outputs: Any) -> bool:
+    """Whether the logits are for the next label, by the kind of a model's outputs."""
+    kind = type(outputs).__name__
+    if hasattr(outputs, "encoder_last_hidden_state") or MASKED in kind:
         return False
-    rule = f"given for outputs of this kind, {name} (True for causal models)"
-    checks.must("Causal" in name, "shift", rule, None)
+    way_out = "say so: huggingface(objective, shift=True) as for causal models, or shift=False"
+    checks.require("Causal" in kind, f"Whether the logits of {kind} are for the next label is not known; {way_out}.")
     return True

@@ -21,6 +21,12 @@ def must(condition: bool, name: str, rule: str, value: object) -> None:
         raise wrong(name, rule, value)
 
 
+def require(condition: bool, sentence: str) -> None:
+    """Raise a ValueError that says `sentence` unless `condition` holds."""
+    if not condition:
+        raise ValueError(sentence)
+
+
 def wrong(name: str, rule: str, value: object) -> ValueError:
     """The sentence "`name` must be <rule>, but is <value> instead.", where it takes time to put it together."""
     return ValueError(f"`{name}` must be {rule}, but is {value} instead.")
