@@ -1,7 +1,7 @@
 """Microseconds that the host needs to submit the loss of a training step, measured without a GPU.
 
     python -m benchmarks.host_time                    # this checkout: the parts of each loss
-    python -m benchmarks.host_time /work/before .     # two checkouts or revisions, interleaved: their ratio
+    python -m benchmarks.host_time a3199dc .          # two checkouts or revisions, interleaved: their ratio
 
 Every checkout has a process of its own. They take turns, a few calls each, in a new random order each round. Times are
 tenth percentiles over all rounds, for whatever else the machine does only adds to them. The rows of torch's own loss

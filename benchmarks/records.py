@@ -11,6 +11,7 @@ from statistics import quantiles
 from typing import Any, Literal
 
 from seqsmooth.files.atomic import atomic_write_text
+from seqsmooth.files.reading import read_record
 
 KIND = "seqsmooth benchmark 1"
 Mode = Literal["eager", "graph"]
@@ -105,18 +106,13 @@ class TimingReport:
     @classmethod
     def load(cls, path: str | os.PathLike[str]) -> TimingReport:
         """Read what `save` wrote."""
-        path = Path(path)
-        try:
-            content = json.loads(path.read_text(encoding="utf-8"))
-            if content["kind"] != KIND:
-                raise ValueError(f"it is of the kind {content['kind']!r}")
-            tables = tuple(_table(table) for table in content["tables"])
-            return cls(content["benchmark"], content["machine"], tables, content["failures"])
-        except OSError as error:
-            raise ValueError(f"`file` must be one that can be read, but {path} cannot: {error.strerror}.") from error
-        except (KeyError, TypeError, ValueError) as error:
-            rule = "a file written by `python -m benchmarks ... --json`"
-            raise ValueError(f"`file` must be {rule}, but {path} is damaged or something else instead.") from error
+        rule = "a file written by `python -m benchmarks ... --json`"
+        return read_record(Path(path), cls._parse, rule, name="file", kind=KIND)
+
+    @classmethod
+    def _parse(cls, content: Mapping[str, Any]) -> TimingReport:
+        tables = tuple(_table(table) for table in content["tables"])
+        return cls(content["benchmark"], content["machine"], tables, content["failures"])
 
 
 def _table(content: Mapping[str, Any]) -> TimingTable:

@@ -70,7 +70,7 @@ def test_a_row_with_a_part_missing_is_damage(tmp_path: Path) -> None:
 
 
 def test_a_file_that_is_not_there_is_one_sentence(tmp_path: Path) -> None:
-    with pytest.raises(ValueError, match="cannot: No such file"):
+    with pytest.raises(ValueError, match="cannot be read: No such file"):
         TimingReport.load(tmp_path / "none.json")
 
 

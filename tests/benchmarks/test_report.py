@@ -151,6 +151,25 @@ def test_a_page_is_filled_between_its_marks_and_again() -> None:
     assert page.NOTHING in page.fill(filled, [])
 
 
+def test_the_table_at_a_glance_has_ours_beside_what_it_replaces() -> None:
+    """Times in graph replay, or on the host where there is no other; items one by one."""
+    title, benchmark, shape, name, peer = page.PAIRS[-1]
+    rows = (
+        TimingRow(name, True, None, spread(9.0), spread(0.5), {}, 2**19),
+        TimingRow(peer, False, None, spread(40.0), items=50),
+    )
+    table = TimingTable("x", {**shape, "T": 17}, rows, items=250)
+    reports = [TimingReport(benchmark, MACHINE, (LOSS, table))]
+    for other_title, other, where, ours, theirs in page.PAIRS[:-1]:
+        pair = (TimingRow(ours, True, None, spread(1.0)), TimingRow(theirs, False, None, spread(2.0), None, {}, 2**30))
+        reports.append(TimingReport(other, MACHINE, (TimingTable(other_title, where, pair),)))
+    empty = f"{page.GLANCE[0]}\n{page.GLANCE[1]}\n{page.BEGIN}\n{page.END}\n"
+    lines = page.fill(empty, reports).replace(page.SPACE, " ").splitlines()
+    assert f"| {title} | 2.00 us | 0.5 MiB | {peer} | 0.800 ms | - |" in lines
+    assert "| MLE, 8192 x 128256 logits | 1.00 ms | - | F.cross_entropy | 2.00 ms | 1,024 MiB |" in lines
+    assert page.fill(empty, reports[1:]).splitlines()[2] == page.NOTHING, "a row is missing"
+
+
 @pytest.mark.parametrize("text", ["", page.BEGIN, page.END + page.BEGIN, page.BEGIN + page.BEGIN + page.END])
 def test_a_page_without_marks_is_refused(text: str) -> None:
     with pytest.raises(ValueError, match="`page` must be a page with the marks"):

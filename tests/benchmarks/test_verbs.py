@@ -68,7 +68,8 @@ def test_a_table_that_fails_is_told_and_the_others_are_kept(
         (["warm", "--shapes", "z"], "`shapes` must be one of 'a', 'b', 'c', 'd', 'tiny', but is 'z' instead."),
         (
             ["claims", "none.json"],
-            "`file` must be one that can be read, but none.json cannot: No such file or directory.",
+            "`file` must be a file written by `python -m benchmarks ... --json`, "
+            "but none.json cannot be read: No such file or directory.",
         ),
         (["all", "--folder", "none"], "`folder` must be a folder that is there, but is none instead."),
     ],
