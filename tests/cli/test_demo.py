@@ -92,6 +92,6 @@ def test_on_a_terminal_a_bar_moves(monkeypatch: pytest.MonkeyPatch, capsys: pyte
     with stage("draw") as show:
         show(1, 4, "pictures")
     told = capsys.readouterr().err
-    assert "\r[1/2] draw" in told
+    assert "\r\x1b[K[1/2] draw" in told
     assert " 25%  pictures" in told
     assert told.endswith("\n")

@@ -12,6 +12,7 @@ import yaml
 
 from oracles.small_corpora import captions, pairs
 from seqsmooth.cli.main import main
+from seqsmooth.data import FeatureStore
 from seqsmooth.decoding import BeamSearch, Ensemble
 from seqsmooth.metrics.report import Report
 from seqsmooth.models.weights import load_weights, save_weights
@@ -44,6 +45,16 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 def write(folder: Path, values: dict[str, Any], name: str = "small.yaml") -> None:
     (folder / name).write_text(yaml.safe_dump(values), encoding="utf-8")
+
+
+def test_training_and_decoding_open_the_corpus_once(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    captions(folder / "corpus")
+    write(folder, CAPTIONS)
+    opened = []
+    open_features = FeatureStore.open
+    monkeypatch.setattr(FeatureStore, "open", lambda path: opened.append(path) or open_features(path))
+    assert main(["train", "small.yaml", "--decode", "val,test"]) == 0
+    assert len(opened) == 1
 
 
 def test_from_a_config_to_scores(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:

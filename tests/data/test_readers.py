@@ -14,7 +14,7 @@ from seqsmooth.data.features import write_features
 from seqsmooth.data.parallel import ParallelText
 from seqsmooth.data.preparation import prepare_captions
 from seqsmooth.text import tokeniser
-from seqsmooth.text.captions import read_images
+from seqsmooth.text.captions import read_captions
 
 KARPATHY = {
     "images": [
@@ -85,7 +85,7 @@ def test_annotations_are_split_by_file_and_tokenised(tmp_path: Path) -> None:
 def test_damaged_captions_are_one_sentence(tmp_path: Path, content: bytes, told: str) -> None:
     (tmp_path / "c.json").write_bytes(content)
     with pytest.raises(ValueError, match=told):
-        read_images(tmp_path / "c.json")
+        read_captions(tmp_path / "c.json")
 
 
 def features(tmp_path: Path, form: str) -> tuple[Any, dict[int | str, Any]]:
@@ -154,7 +154,7 @@ def test_features_of_every_form_become_the_same_store(tmp_path: Path, form: str)
     ],
 )
 def test_features_are_found_by_any_name_of_the_image(tmp_path: Path, name: str, ids: list[int | str]) -> None:
-    images = [image for image in read_images(written(tmp_path / "k.json", KARPATHY)) if image.id != 8]
+    images = [image for image in read_captions(written(tmp_path / "k.json", KARPATHY)) if image.id != 8]
     source = named_as(FeatureStore(ids, np.arange(4.0)[:, None]), images)
     assert {image.id: source.places[image.id] for image in images} == {9: 0, 7: 1, 1: 2, 5: 3}
 

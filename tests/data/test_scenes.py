@@ -11,7 +11,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from seqsmooth.data import open_corpus
-from seqsmooth.data.scenes import Group, Scene, Scenes, make_scenes, png
+from seqsmooth.data.scenes import Scene, SceneGroup, Scenes, make_scenes, png
 from seqsmooth.data.scenes.annotators import CAPTIONS, PEOPLE, Annotator, annotate, describe, vocabulary
 from seqsmooth.data.scenes.corpus import draw_again
 from seqsmooth.data.scenes.drawing import PAINT, SIDE, draw, place
@@ -114,7 +114,7 @@ def test_draws_follow_their_weights() -> None:
 
 
 def test_habits_show() -> None:
-    scene = Scene("meadow", Group("house", "red", "large", 1))
+    scene = Scene("meadow", SceneGroup("house", "red", "large", 1))
     silent = Annotator(colour=0.0, size=0.0, where=0.0, second=1.0, doing=0.0, plain=1.0)
     chatty = Annotator(colour=1.0, size=1.0, where=1.0, second=1.0, doing=0.0, plain=1.0)
     told = [" ".join(describe(scene, who, random(n)) for n in range(30)).split() for who in (silent, chatty)]
@@ -151,7 +151,7 @@ def test_every_thing_shows_its_colour(kind: str) -> None:
     assert kind in THINGS
     found = []
     for colour in ("red", "blue"):
-        picture = draw(Scene("sea" if kind in WATER else "snow", Group(kind, colour, "large", 1)), random(1)) / 255
+        picture = draw(Scene("sea" if kind in WATER else "snow", SceneGroup(kind, colour, "large", 1)), random(1)) / 255
         near = np.linalg.norm(picture - np.array(PAINT[colour]), axis=-1) < 0.2
         found.append(int(near.sum()))
     assert min(found) > 20

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 import torch
 
-from seqsmooth.decoding import Hypothesis, HypothesisFile, read_hypotheses
+from seqsmooth.decoding import Hypothesis, HypothesisFile, load_hypotheses
 
 IDS: list[int | str] = [30, 10, "b/2", 20]
 SETTINGS = {"width": 3, "length": "mean"}
@@ -37,7 +37,7 @@ def write_and_fail(file: HypothesisFile) -> None:
 def test_what_is_written_is_read_in_the_order_of_the_inputs(tmp_path: Path) -> None:
     path = tmp_path / "captions.jsonl"
     assert write(path) == 4
-    assert read_hypotheses(path) == [(name, made(name)) for name in IDS]
+    assert load_hypotheses(path) == [(name, made(name)) for name in IDS]
     assert [entry.name for entry in tmp_path.iterdir()] == ["captions.jsonl"]
     lines = [json.loads(line) for line in path.read_text(encoding="utf-8").splitlines()]
     assert lines[1]["hypotheses"][0]["text"] == "é0 é1 é2"
@@ -68,7 +68,16 @@ def test_it_goes_on_where_it_was(tmp_path: Path) -> None:
     for left in (4, 3, 2, 1):
         assert not path.exists()
         assert write(path, count=1) == left
-    assert read_hypotheses(path) == [(name, made(name)) for name in IDS]
+    assert load_hypotheses(path) == [(name, made(name)) for name in IDS]
+
+
+def test_what_is_in_memory_is_what_is_in_the_file_also_after_an_interruption(tmp_path: Path) -> None:
+    path = tmp_path / "captions.jsonl"
+    write(path, count=2)
+    with HypothesisFile(path, IDS, SETTINGS, text=lambda tokens: " ".join(f"é{t}" for t in tokens)) as file:
+        for name in reversed(file.remaining):
+            file.add(name, made(name))
+    assert list(file.hypotheses.items()) == load_hypotheses(path)
 
 
 def test_an_exception_keeps_what_was_done(tmp_path: Path) -> None:
@@ -127,7 +136,7 @@ def test_two_writers(tmp_path: Path) -> None:
             write(path)
         for name in file.remaining:
             file.add(name, made(name))
-    assert [name for name, _ in read_hypotheses(path)] == IDS
+    assert [name for name, _ in load_hypotheses(path)] == IDS
 
 
 def test_nobody_comes_between_the_last_item_and_the_file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -143,7 +152,7 @@ def test_nobody_comes_between_the_last_item_and_the_file(tmp_path: Path, monkeyp
 
     monkeypatch.setattr("os.link", meet)
     write(path)
-    assert [name for name, _ in read_hypotheses(path)] == IDS
+    assert [name for name, _ in load_hypotheses(path)] == IDS
     assert [left.name for left in tmp_path.iterdir()] == [path.name]
 
 
@@ -154,7 +163,7 @@ def test_a_file_system_without_links(tmp_path: Path, monkeypatch: pytest.MonkeyP
     monkeypatch.setattr("os.link", refuse)
     write(tmp_path / "captions.jsonl")
     assert [entry.name for entry in tmp_path.iterdir()] == ["captions.jsonl"]
-    assert len(read_hypotheses(tmp_path / "captions.jsonl")) == 4
+    assert len(load_hypotheses(tmp_path / "captions.jsonl")) == 4
 
 
 @pytest.mark.parametrize("ids", [np.array([391895, 60623]), torch.tensor([391895, 60623])], ids=["numpy", "torch"])
@@ -162,7 +171,7 @@ def test_ids_may_be_of_an_array(tmp_path: Path, ids: Any) -> None:
     with HypothesisFile(tmp_path / "captions.jsonl", ids) as file:
         for name in ids:
             file.add(name, [])
-    assert [name for name, _ in read_hypotheses(tmp_path / "captions.jsonl")] == [391895, 60623]
+    assert [name for name, _ in load_hypotheses(tmp_path / "captions.jsonl")] == [391895, 60623]
 
 
 @pytest.mark.parametrize(("name", "told"), [(1.5, "a float"), (None, "None"), ([1], "a list")])
@@ -204,12 +213,12 @@ def test_a_damaged_file(tmp_path: Path, line: str) -> None:
     write(path)
     path.write_text(path.read_text(encoding="utf-8") + line + "\n", encoding="utf-8")
     with pytest.raises(ValueError, match=r"but line 5 of .*captions.jsonl is damaged or something else instead."):
-        read_hypotheses(path)
+        load_hypotheses(path)
 
 
 def test_a_file_that_cannot_be_read(tmp_path: Path) -> None:
     with pytest.raises(ValueError, match="`path` must be a file that can be read"):
-        read_hypotheses(tmp_path / "no.jsonl")
+        load_hypotheses(tmp_path / "no.jsonl")
     (tmp_path / "latin.jsonl").write_bytes(b"\xe9\n")
     with pytest.raises(ValueError, match="`path` must be a file of UTF-8"):
-        read_hypotheses(tmp_path / "latin.jsonl")
+        load_hypotheses(tmp_path / "latin.jsonl")

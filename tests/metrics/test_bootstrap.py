@@ -12,7 +12,7 @@ from scipy import stats
 
 import seqsmooth as ss
 from seqsmooth.metrics import bootstrap, coco_bleu
-from seqsmooth.metrics.corpus import Corpus
+from seqsmooth.metrics.evaluation_set import EvaluationSet
 from seqsmooth.metrics.scores import mean
 
 bleu_4 = partial(coco_bleu.total, order=4)
@@ -33,7 +33,7 @@ def noisy(seed: int, items: int, kept: float) -> tuple[dict[int, list[str]], dic
 def population(seed: int, kept: float, items: int = 2000) -> np.ndarray:
     """The counts of many items, to draw corpora from whose true score is known."""
     hypotheses, references = noisy(seed, items, kept)
-    return coco_bleu.bleus(Corpus.align(hypotheses, references))[3].statistics
+    return coco_bleu.score_bleus(EvaluationSet.align(hypotheses, references))[3].statistics
 
 
 def test_a_resampled_corpus_is_scored_as_if_it_were_written_out(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -17,7 +17,7 @@ from pycocoevalcap.rouge.rouge import Rouge
 
 import seqsmooth as ss
 from seqsmooth.metrics import Scores, coco_bleu
-from seqsmooth.metrics.corpus import Corpus
+from seqsmooth.metrics.evaluation_set import EvaluationSet
 from seqsmooth.text.ptb import PUNCTUATION
 
 Words = Sequence[str]
@@ -33,9 +33,9 @@ def oracle(hypotheses: Mapping[object, Words], references: Mapping[object, Seque
 
 
 def ours(hypotheses: Mapping[object, Words], references: Mapping[object, Sequence[Words]]) -> list[Scores]:
-    corpus = Corpus.align(hypotheses, references)
+    corpus = EvaluationSet.align(hypotheses, references)
     return [
-        *coco_bleu.bleus(corpus),
+        *coco_bleu.score_bleus(corpus),
         ss.metrics.cider(hypotheses, references),
         ss.metrics.rouge_l(hypotheses, references),
     ]

@@ -17,8 +17,8 @@ import pytest
 
 import seqsmooth as ss
 from seqsmooth.metrics import Absent, java, ptb
-from seqsmooth.metrics.sentences import Written
-from seqsmooth.metrics.suite import score, tokenised
+from seqsmooth.metrics.sentences import Segment
+from seqsmooth.metrics.suite import align_segments, score
 
 HYPOTHESES = {
     1: "a man rides a brown horse",
@@ -233,8 +233,8 @@ def test_an_absent_metric_does_not_stop_the_others(tmp_path: Path, monkeypatch: 
     monkeypatch.setenv("PATH", str(tmp_path))
     monkeypatch.setenv("CORENLP_HOME", str(tmp_path))
     monkeypatch.delenv("JAVA_HOME", raising=False)
-    hypotheses = {str(key): Written(text) for key, text in HYPOTHESES.items()}
-    references = {str(key): [Written(text) for text in several] for key, several in REFERENCES.items()}
+    hypotheses = {str(key): Segment(text) for key, text in HYPOTHESES.items()}
+    references = {str(key): [Segment(text) for text in several] for key, several in REFERENCES.items()}
     scores, absent = score(hypotheses, references, ["meteor", "cider", "spice", "bleu-2"])
     assert list(scores) == ["cider", "bleu-2"]
     assert list(absent) == ["meteor", "spice"]
@@ -246,8 +246,8 @@ def test_an_absent_metric_does_not_stop_the_others(tmp_path: Path, monkeypatch: 
 @pytest.mark.slow
 def test_both_tokenisers_give_one_corpus() -> None:
     texts = ["A man's horse (brown), isn't it?", "Two dogs -- playing; in the snow...", 'He said "go!" to AT&T, $5.']
-    hypotheses = {str(place): Written(text) for place, text in enumerate(texts)}
-    references = {str(place): [Written(text.upper()), Written("A dog.")] for place, text in enumerate(texts)}
-    ours, theirs = (tokenised(hypotheses, references, how) for how in ("ptb", "ptb-jar"))
+    hypotheses = {str(place): Segment(text) for place, text in enumerate(texts)}
+    references = {str(place): [Segment(text.upper()), Segment("A dog.")] for place, text in enumerate(texts)}
+    ours, theirs = (align_segments(hypotheses, references, how) for how in ("ptb", "ptb-jar"))
     assert ours == theirs
     assert ours.hypotheses[0][:3] == ("a", "man", "'s")

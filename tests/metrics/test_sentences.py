@@ -11,7 +11,7 @@ import pytest
 
 from seqsmooth.decoding import Hypothesis, HypothesisFile
 from seqsmooth.metrics import align, coco_results, read_hypotheses, read_references
-from seqsmooth.metrics.sentences import Written
+from seqsmooth.metrics.sentences import Segment
 
 KARPATHY = {
     "images": [
@@ -33,7 +33,7 @@ def write(path: Path, held: Any) -> Path:
 def test_json_lines(tmp_path: Path) -> None:
     text = '{"id": 42, "text": "A man."}\n\n{"id": "x", "tokens": ["a", "cat"], "score": -1.5}\n'
     read = read_hypotheses(write(tmp_path / "h.jsonl", text))
-    assert read.sentences == {"42": Written("A man."), "x": Written("a cat", ("a", "cat"))}
+    assert read.sentences == {"42": Segment("A man."), "x": Segment("a cat", ("a", "cat"))}
     assert not read.numbered
     assert [written.words() for written in read.sentences.values()] == [("A", "man."), ("a", "cat")]
 
@@ -43,7 +43,7 @@ def test_what_decode_writes_and_gzip(tmp_path: Path) -> None:
     with HypothesisFile(tmp_path / "d.jsonl", [7, 8], text=lambda tokens: " ".join(map(str, tokens))) as file:
         file.add(7, [first, second])
         file.add(8, [])
-    assert read_hypotheses(tmp_path / "d.jsonl").sentences == {"7": Written("4 5"), "8": Written("")}
+    assert read_hypotheses(tmp_path / "d.jsonl").sentences == {"7": Segment("4 5"), "8": Segment("")}
     (tmp_path / "d.jsonl.gz").write_bytes(gzip.compress((tmp_path / "d.jsonl").read_bytes()))
     assert read_hypotheses(tmp_path / "d.jsonl.gz").sentences == read_hypotheses(tmp_path / "d.jsonl").sentences
 
@@ -54,7 +54,7 @@ def test_the_coco_servers_format_there_and_back(tmp_path: Path) -> None:
     read = read_hypotheses(path)
     assert json.loads(coco_results(read.sentences)) == entries
     with pytest.raises(ValueError, match="`image_id` must be a whole number, as COCO's are, but is 'x' instead"):
-        coco_results({"x": Written("a")})
+        coco_results({"x": Segment("a")})
 
 
 def test_plain_text_keeps_its_lines(tmp_path: Path) -> None:

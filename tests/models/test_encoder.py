@@ -27,8 +27,8 @@ def test_encoder_is_that_of_torch_on_packed_sequences(kind: str, layers: int) ->
     expected, _ = torch.nn.utils.rnn.pad_packed_sequence(output)
     torch.testing.assert_close(read.states * mask.unsqueeze(-1), expected)
     hidden = final[0] if kind == "lstm" else final
-    torch.testing.assert_close(read.onward, hidden[-2])
-    torch.testing.assert_close(read.homeward, hidden[-1])
+    torch.testing.assert_close(read.forward, hidden[-2])
+    torch.testing.assert_close(read.backward, hidden[-1])
     if kind == "lstm":
         torch.testing.assert_close(read.cells, torch.cat([final[1][-1], final[1][-2]], -1))
 

@@ -7,7 +7,7 @@ from pathlib import Path
 from seqsmooth.data.scenes.preparing import draw_pictures, prepare_scenes, train_vectors
 from seqsmooth.training.reader import read_config
 from seqsmooth.training.trainer import train
-from seqsmooth.training.writing import Request, write_split
+from seqsmooth.training.writing import DecodingOptions, write_split
 
 SIZES = {"train": 30, "val": 6, "test": 12}
 LOSSES = ("mle", "tok")
@@ -26,6 +26,6 @@ def train_runs(root: Path) -> list[Path]:
             small |= {"data.folder": str(corpus.folder), "trainer.progress": "false", "optimizer.lr": "0.02"}
             folder = root / "runs" / loss / str(seed)
             train(read_config(f"configs/demo/{loss}.yaml", list(small.items())), folder)
-            write_split(Request(runs=(folder,), metrics=("bleu-1", "bleu-4", "cider")))
+            write_split(DecodingOptions(runs=(folder,), metrics=("bleu-1", "bleu-4", "cider")))
             folders.append(folder)
     return folders

@@ -15,14 +15,14 @@ import pytest
 
 from oracles.demo_runs import train_runs
 from seqsmooth.cli.main import main
-from seqsmooth.decoding import read_hypotheses
+from seqsmooth.decoding import load_hypotheses
 from seqsmooth.metrics.report import Report
 from seqsmooth.reports import Wish, write_report
 from seqsmooth.reports.behaviour import Recall, behaviour, recalls
 from seqsmooth.reports.examples import choose
 from seqsmooth.reports.rows import find_row, gather
 from seqsmooth.training.runs import Run
-from seqsmooth.training.writing import Request, write_split
+from seqsmooth.training.writing import DecodingOptions, write_split
 
 pytest.importorskip("pytorch_lightning")
 VOID = ("meta", "img")
@@ -92,7 +92,7 @@ def test_behaviour_is_remembered_until_something_changes(root: Path, folders: li
     assert behaviour(run, "test") == first
     kept.write_text("{")
     assert behaviour(run, "test") == first
-    lengths = [len(found[0].tokens) for _, found in read_hypotheses(run.decoded("test"))]
+    lengths = [len(found[0].tokens) for _, found in load_hypotheses(run.decoded("test"))]
     assert first.mean_length == pytest.approx(mean(lengths))
     assert sum(first.reference_lengths) == 5 * 12
     accuracy = [abs(b.confidence - b.right) for b in first.calibration]
@@ -257,7 +257,7 @@ def test_rows_decoded_in_different_ways_do_not_compare(folders: list[Path], tmp_
     shutil.copytree(folders[2], tok)
 
     def decode_greedily(run: Path) -> None:
-        write_split(Request(runs=(run,), beam=1, overwrite=True, metrics=("cider",), device="cpu"))
+        write_split(DecodingOptions(runs=(run,), beam=1, overwrite=True, metrics=("cider",), device="cpu"))
 
     decode_greedily(tok)
     with pytest.raises(ValueError, match="`runs` must be decoded as their configs say in a table"):

@@ -10,7 +10,7 @@ import pytest
 
 from oracles.demo_runs import train_runs
 from seqsmooth.cli.main import main
-from seqsmooth.decoding import read_hypotheses
+from seqsmooth.decoding import load_hypotheses
 from seqsmooth.metrics.bootstrap import resampled_sums
 from seqsmooth.metrics.report import Report
 from seqsmooth.reports.behaviour import behaviour
@@ -18,7 +18,7 @@ from seqsmooth.reports.record import Record
 from seqsmooth.reports.recording import record_run
 from seqsmooth.training.reader import read_config
 from seqsmooth.training.runs import Run
-from seqsmooth.training.writing import Request, write_split
+from seqsmooth.training.writing import DecodingOptions, write_split
 
 pytest.importorskip("pytorch_lightning")
 
@@ -58,7 +58,7 @@ def test_a_record_holds_all_that_was_measured(run: Path, tmp_path: Path) -> None
     assert read.behaviour.nll == pytest.approx(seen.nll, rel=1e-7)
     assert read.behaviour.lengths == seen.lengths
     assert read.behaviour.corrupted[3].accuracy == pytest.approx(seen.corrupted[3].accuracy, rel=1e-7)
-    texts = dict(read_hypotheses(run / "decoded" / "test.jsonl"))
+    texts = dict(load_hypotheses(run / "decoded" / "test.jsonl"))
     words = json.loads((run / "vocabulary.json").read_text())["words"]
     assert len(read.examples) == 12, "of twelve items there are no twenty"
     for one in read.examples:
@@ -150,7 +150,7 @@ def test_the_verb_writes_one_file_a_run(
 
 def test_ensembles_and_other_beams_are_recorded(root: Path, tmp_path: Path) -> None:
     runs = tuple(root / "runs" / "mle" / seed for seed in ("0", "1"))
-    write_split(Request(runs=runs, out=tmp_path / "both.jsonl", beam=2, metrics=("cider",), device="cpu"))
+    write_split(DecodingOptions(runs=runs, out=tmp_path / "both.jsonl", beam=2, metrics=("cider",), device="cpu"))
     words = ["record", *map(str, runs), "--hypotheses", str(tmp_path / "both.jsonl"), "--out", str(tmp_path / "out")]
     assert main(words) == 0
     read = Record.load(tmp_path / "out" / "demo" / "mle.0.test.both.json")
@@ -210,7 +210,7 @@ def test_hypotheses_of_others_are_not_recorded_for_a_run(
     mle, tok = ([str(root / "runs" / loss / seed) for seed in ("0", "1")] for loss in ("mle", "tok"))
     for name, runs in (("both", mle), ("mixed", [mle[0], tok[0]])):
         out = tmp_path / f"{name}.jsonl"
-        write_split(Request(runs=tuple(map(Path, runs)), out=out, metrics=("cider",), device="cpu"))
+        write_split(DecodingOptions(runs=tuple(map(Path, runs)), out=out, metrics=("cider",), device="cpu"))
     for name, runs, sentence in (
         ("both", mle[:1], "must be written with the weights of"),  # one of two
         ("both", mle[::-1], "must be written with the weights of"),
@@ -230,7 +230,7 @@ def test_hypotheses_of_one_name_do_not_replace_each_other(
     for beam in (1, 2):
         (tmp_path / str(beam)).mkdir()
         out = tmp_path / str(beam) / "test.jsonl"
-        write_split(Request(runs=(run,), out=out, beam=beam, metrics=("cider",), device="cpu"))
+        write_split(DecodingOptions(runs=(run,), out=out, beam=beam, metrics=("cider",), device="cpu"))
         words = ["record", str(run), "--hypotheses", str(out), "--out", str(tmp_path / "out")]
         assert main(words) == (0 if beam == 1 else 2)
     assert "decoded in another way" in capsys.readouterr().err
@@ -244,7 +244,7 @@ def test_a_run_decoded_otherwise_is_not_recorded_as_its_own(
 ) -> None:
     shutil.copytree(root / "runs" / "mle" / "0", tmp_path / "run")
     for how, told in (({"beam": 1}, "decoded with beam 1"), ({"which": "last"}, "decoded with which last")):
-        request = Request(runs=(tmp_path / "run",), overwrite=True, metrics=("cider",), device="cpu", **how)
+        request = DecodingOptions(runs=(tmp_path / "run",), overwrite=True, metrics=("cider",), device="cpu", **how)
         write_split(request)
         assert main(["record", str(tmp_path / "run"), "--out", str(tmp_path / "out")]) == 2
         assert told in capsys.readouterr().err

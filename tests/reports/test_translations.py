@@ -11,7 +11,7 @@ from seqsmooth.reports.results import read_results
 from seqsmooth.reports.results_page import make_page, text
 from seqsmooth.training.reader import parse_config
 from seqsmooth.training.trainer import train
-from seqsmooth.training.writing import Request, write_split
+from seqsmooth.training.writing import DecodingOptions, write_split
 
 pytest.importorskip("pytorch_lightning")
 BLEU = pytest.importorskip("sacrebleu.metrics.bleu").BLEU
@@ -48,7 +48,7 @@ def runs(tmp_path_factory: pytest.TempPathFactory) -> Path:
             }
             folder = root / "runs" / table / row
             train(parse_config(held), folder)
-            write_split(Request(runs=(folder,), device="cpu"))
+            write_split(DecodingOptions(runs=(folder,), device="cpu"))
     return root / "runs"
 
 

@@ -11,7 +11,7 @@ from torch import Tensor
 from seqsmooth.text import GloVe, Vocabulary, WordCounts
 from seqsmooth.text.cooccurrence import Cooccurrence
 from seqsmooth.text.corpus import read_sentences
-from seqsmooth.text.glove import Batch, Factors
+from seqsmooth.text.glove import Factors, PairBatch
 
 CPU = torch.device("cpu")
 
@@ -40,7 +40,7 @@ def test_gradients_are_those_of_the_equation(counted: Cooccurrence) -> None:
     generator = torch.Generator().manual_seed(0)
     factors = Factors.initial(7, 5, generator, CPU, torch.float64)
     factors.words[:, :-1] += torch.randn(7, 6, generator=generator, dtype=torch.float64)
-    everything = Batch.of(counted, torch.arange(len(counted.values)), 50.0, 0.75, CPU, torch.float64)
+    everything = PairBatch.of(counted, torch.arange(len(counted.values)), 50.0, 0.75, CPU, torch.float64)
     loss, words, contexts = factors.gradients(everything)
     variables = [table.clone().requires_grad_() for table in (factors.words, factors.contexts)]
     wanted = loss_of(counted, *variables, x_max=50.0)

@@ -17,7 +17,7 @@ from pathlib import Path
 import pytest
 
 from seqsmooth.training import fleet, signals
-from seqsmooth.training.fleet import LOG, Job, run_fleet
+from seqsmooth.training.fleet import LOG, FleetJob, run_fleet
 
 PYTHON = sys.executable
 
@@ -34,8 +34,8 @@ def shell(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(signals, "_leave_terminal", lambda: None)  # that of the tests is still there
 
 
-def job(name: str, command: str) -> Job:
-    return Job(Path("runs") / name, (command,))
+def job(name: str, command: str) -> FleetJob:
+    return FleetJob(Path("runs") / name, (command,))
 
 
 def meets(mine: str, other: str) -> str:
@@ -202,7 +202,7 @@ def test_a_terminal_that_is_closed_lets_runs_save() -> None:
         "import fcntl, termios; fcntl.ioctl(0, termios.TIOCSCTTY, 0); "  # it leads the session of this terminal
         "from pathlib import Path; from seqsmooth.training import fleet; "
         f"fleet.sys.executable = {fleet.sys.executable!r}; "
-        f"\ntry: fleet.run_fleet([fleet.Job(Path('runs/a'), ({saves!r},))], 1)\n"
+        f"\ntry: fleet.run_fleet([fleet.FleetJob(Path('runs/a'), ({saves!r},))], 1)\n"
         "except KeyboardInterrupt: print('stopped', flush=True); raise SystemExit(130)"
     )
     ours, theirs = pty.openpty()

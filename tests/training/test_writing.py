@@ -15,7 +15,7 @@ from seqsmooth.metrics.report import Report
 from seqsmooth.training.reader import parse_config
 from seqsmooth.training.runs import Run
 from seqsmooth.training.trainer import train
-from seqsmooth.training.writing import Request, check_own, write_split
+from seqsmooth.training.writing import DecodingOptions, check_own, write_split
 
 
 def trained(folder: Path, corpus: Path, seed: int = 0) -> Path:
@@ -29,7 +29,7 @@ def trained(folder: Path, corpus: Path, seed: int = 0) -> Path:
 def run(tmp_path: Path) -> Path:
     captions(tmp_path / "corpus")
     made = trained(tmp_path, tmp_path / "corpus")
-    write_split(Request((made,), device="cpu", metrics=("cider",)))
+    write_split(DecodingOptions((made,), device="cpu", metrics=("cider",)))
     return made
 
 
@@ -37,8 +37,8 @@ def test_hypotheses_of_some_items_are_not_scored_as_if_of_all(run: Path) -> None
     decoded = Run.open(run).decoded("test")
     decoded.write_text("".join(decoded.read_text().splitlines(keepends=True)[:5]))
     with pytest.raises(ValueError, match="has not all items of the split"):
-        write_split(Request((run,), device="cpu", metrics=("cider",)))
-    report = write_split(Request((run,), device="cpu", metrics=("cider",), overwrite=True))
+        write_split(DecodingOptions((run,), device="cpu", metrics=("cider",)))
+    report = write_split(DecodingOptions((run,), device="cpu", metrics=("cider",), overwrite=True))
     assert report is not None
     assert len(report.scores["cider"]) == 10
 
@@ -54,7 +54,7 @@ def test_what_is_to_be_replaced_stays_until_there_is_something_else(run: Path) -
         ({"which": "last", "beam": 2, "best": 5}, "`best` must be"),
     ):
         with pytest.raises(ValueError, match=told):
-            write_split(Request((run,), device="cpu", overwrite=True, **how))  # type: ignore[arg-type]
+            write_split(DecodingOptions((run,), device="cpu", overwrite=True, **how))  # type: ignore[arg-type]
         assert (opened.decoded("test").read_bytes(), opened.scores("test").read_bytes()) == before
 
 
@@ -72,19 +72,19 @@ def test_models_that_read_other_features_do_not_write_together(run: Path, tmp_pa
     assert other.vocabulary.checksum == corpus.vocabulary.checksum, "by their words they could"
     second = trained(tmp_path, other.folder, seed=1)
     with pytest.raises(ValueError, match=r"`runs` must be of the corpus of .*, whose corpus is another"):
-        write_split(Request((run, second), device="cpu", out=tmp_path / "both.jsonl"))
+        write_split(DecodingOptions((run, second), device="cpu", out=tmp_path / "both.jsonl"))
 
 
 def test_an_ensemble_is_of_different_models(run: Path, tmp_path: Path) -> None:
     (tmp_path / "link").symlink_to(run)
     with pytest.raises(ValueError, match=r"`runs` must be different from each other, but is .*link twice instead"):
-        write_split(Request((run, tmp_path / "link"), device="cpu", out=tmp_path / "both.jsonl"))
+        write_split(DecodingOptions((run, tmp_path / "link"), device="cpu", out=tmp_path / "both.jsonl"))
 
 
 def test_hypotheses_of_other_weights_are_known_for_it(run: Path) -> None:
     opened = Run.open(run)
     assert check_own(opened, "test") == {}
-    write_split(Request((run,), device="cpu", beam=1, which="last", overwrite=True, metrics=("cider",)))
+    write_split(DecodingOptions((run,), device="cpu", beam=1, which="last", overwrite=True, metrics=("cider",)))
     assert check_own(opened, "test") == {"beam": 1, "which": "last"}
     settings = json.loads(opened.decoded("test").with_suffix(".settings.json").read_text())
     for change in ({"weights": ["0" * 16]}, {"weights": settings["weights"] * 2}, {"corpus": "another"}):
@@ -102,16 +102,16 @@ def test_what_was_written_can_be_scored_when_the_weights_are_gone(run: Path, tmp
     before = Report.load(opened.scores("test")).scores["cider"].value
     for path in {opened.weights("best"), opened.weights("last")}:
         path.unlink()
-    report = write_split(Request((run,), device="cpu", metrics=("bleu-4", "cider")))
+    report = write_split(DecodingOptions((run,), device="cpu", metrics=("bleu-4", "cider")))
     assert report is not None
     assert report.scores["cider"].value == before
     assert check_own(opened, "test") == {}
     with pytest.raises(ValueError, match="made in the same way"):
-        write_split(Request((run,), device="cpu", beam=2))
+        write_split(DecodingOptions((run,), device="cpu", beam=2))
     settings = opened.decoded("test").with_suffix(".settings.json")
     held = json.loads(settings.read_text())
     settings.write_text(json.dumps(held | {"weights": held["weights"] * 2}))  # of two models, then
     with pytest.raises(ValueError, match="saved weights"):
-        write_split(Request((run,), device="cpu"))
+        write_split(DecodingOptions((run,), device="cpu"))
     with pytest.raises(ValueError, match="saved weights"):
-        write_split(Request((run,), device="cpu", out=tmp_path / "other.jsonl"))
+        write_split(DecodingOptions((run,), device="cpu", out=tmp_path / "other.jsonl"))

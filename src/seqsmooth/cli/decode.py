@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 import argparse
-import sys
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from seqsmooth.cli.train import check_packages
+from seqsmooth.console import StatusLine
 
 if TYPE_CHECKING:
-    from seqsmooth.training.writing import Request
+    from seqsmooth.training.writing import DecodingOptions
 
 DESCRIPTION = """\
 Write captions or translations with the model of a run, or with several as an ensemble, and score them against all
@@ -54,13 +54,13 @@ def start(given: argparse.Namespace) -> int:
     from seqsmooth.ops import checks
 
     check_packages("seqsmooth decode", "yaml", "safetensors")
-    from seqsmooth.training.writing import Request, write_split
+    from seqsmooth.training.writing import DecodingOptions, write_split
 
     names = None
     if given.metrics is not None:
         names = tuple(name.strip() for name in given.metrics.split(",") if name.strip())
         checks.must(len(names) > 0, "metrics", "at least one name", repr(given.metrics))
-    request = Request(
+    request = DecodingOptions(
         runs=tuple(given.runs),
         split=given.split,
         beam=given.beam,
@@ -86,7 +86,7 @@ def start(given: argparse.Namespace) -> int:
     return 0
 
 
-def _observed(request: Request) -> str:
+def _observed(request: DecodingOptions) -> str:
     """Observe the run, and say in a line what was seen."""
     import torch
 
@@ -105,6 +105,5 @@ def _observed(request: Request) -> str:
 
 
 def _progress(done: int, of: int) -> None:
-    end = "\n" if done == of else ""
-    if sys.stderr.isatty() or done == of:
-        print(f"\rdecoded {done} of {of}", end=end, file=sys.stderr, flush=True)
+    line = StatusLine()
+    (line.write if done == of else line.show)(f"decoded {done} of {of}")

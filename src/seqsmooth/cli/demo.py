@@ -8,12 +8,13 @@ from __future__ import annotations
 
 import argparse
 import os
-import sys
 import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING
+
+from seqsmooth.console import StatusLine
 
 if TYPE_CHECKING:
     from seqsmooth.data import Corpus
@@ -93,7 +94,7 @@ class Stage:
     def __init__(self, of: int) -> None:
         self.of, self.number = of, 0
         self.title, self.begin = "", 0.0
-        self.moving = sys.stderr.isatty()
+        self.line = StatusLine()
 
     @contextmanager
     def __call__(self, title: str) -> Iterator[Callable[[int, int, str], None]]:
@@ -102,18 +103,12 @@ class Stage:
         self.title, self.begin = f"[{self.number}/{self.of}] {title}", time.monotonic()
         self._show(0, 1, "")
         yield self._show
-        seconds = time.monotonic() - self.begin
-        print(
-            f"{chr(13) if self.moving else ''}{self.title:<48} {seconds:6.1f} s" + " " * 60, file=sys.stderr, flush=True
-        )
+        self.line.write(f"{self.title:<48} {time.monotonic() - self.begin:6.1f} s")
 
     def _show(self, done: int, of: int, more: str) -> None:
-        if self.moving:
-            full = round(24 * done / max(of, 1))
-            bar = "█" * full + "·" * (24 - full)
-            print(
-                f"\r{self.title:<48} {bar} {done / max(of, 1):4.0%}  {more:<40.40}", end="", file=sys.stderr, flush=True
-            )
+        full = round(24 * done / max(of, 1))
+        bar = "█" * full + "·" * (24 - full)
+        self.line.show(f"{self.title:<48} {bar} {done / max(of, 1):4.0%}  {more:.40}")
 
 
 def _prepare(given: argparse.Namespace, stage: Stage) -> Corpus:
@@ -134,11 +129,11 @@ def _prepare(given: argparse.Namespace, stage: Stage) -> Corpus:
 
 
 def _train(given: argparse.Namespace, corpus: Corpus, stage: Stage) -> list[Path]:
-    from seqsmooth.training.fleet import Job, run_fleet
+    from seqsmooth.training.fleet import FleetJob, run_fleet
     from seqsmooth.training.reader import read_config
     from seqsmooth.training.runs import resume_run
 
-    folders, jobs = [], list[Job]()
+    folders, jobs = [], list[FleetJob]()
     for seed in range(given.seeds):
         for loss in LOSSES:
             folder, name = given.out / "runs" / loss / str(seed), f"configs/demo/{loss}.yaml"
@@ -150,12 +145,12 @@ def _train(given: argparse.Namespace, corpus: Corpus, stage: Stage) -> list[Path
             if run is not None and run.finished:
                 continue
             words = [word for key, value in values.items() for word in (f"--{key}", value)]
-            jobs.append(Job(folder, ("train", name, "--run", str(folder), *words)))
+            jobs.append(FleetJob(folder, ("train", name, "--run", str(folder), *words)))
     known = f" ({len(folders) - len(jobs)} are there)" if len(jobs) < len(folders) else ""
     with stage(f"train {len(folders)} captioners{known}, {given.jobs} at a time") as show:
 
-        def watch(running: Sequence[Job], waiting: Sequence[Job]) -> None:
-            if stage.moving:
+        def watch(running: Sequence[FleetJob], waiting: Sequence[FleetJob]) -> None:
+            if stage.line.rewrites:
                 done = sum(_progress(job.folder) for job in running) + len(jobs) - len(waiting) - len(running)
                 show(round(1000 * done), 1000 * len(jobs), ", ".join(job.folder.parent.name for job in running))
 
@@ -179,11 +174,11 @@ def _progress(folder: Path) -> float:
 
 
 def _decode(folders: Sequence[Path], stage: Stage) -> None:
-    from seqsmooth.training.writing import Request, write_split
+    from seqsmooth.training.writing import DecodingOptions, write_split
 
     with stage("caption scenes that none has seen, and score") as show:
         for number, folder in enumerate(folders, 1):
-            write_split(Request(runs=(folder,), split="test", device="cpu", metrics=METRICS))
+            write_split(DecodingOptions(runs=(folder,), split="test", device="cpu", metrics=METRICS))
             show(number, len(folders), folder.parent.name)
 
 

@@ -8,6 +8,8 @@ import time
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from seqsmooth.console import StatusLine
+
 if TYPE_CHECKING:
     from seqsmooth.text import Vocabulary
 
@@ -126,14 +128,15 @@ class _Clock:
     def __init__(self) -> None:
         self.begin = time.monotonic()
         self.first: float | None = None
+        self.line = StatusLine()
 
-    def say(self, told: str, end: str = "\n") -> None:
-        print(f"{time.monotonic() - self.begin:6.1f} s  {told}", file=sys.stderr, end=end, flush=True)
+    def say(self, text: str, *, passing: bool = False) -> None:
+        (self.line.show if passing else self.line.write)(f"{time.monotonic() - self.begin:6.1f} s  {text}")
 
     def iteration(self, done: int, of: int, loss: float) -> None:
         now = time.monotonic()
         # The first iteration comes with the counting before it, so that it tells nothing of the rest.
         left = "" if self.first is None else f", {(now - self.first) / (done - 1) * (of - done):.0f} s left"
         self.first = self.first or now
-        last = done == of or not sys.stderr.isatty()
-        self.say(f"iteration {done} of {of}, loss {loss:.5f}{left}   ", end="\n" if last else "\r")
+        passing = self.line.rewrites and done < of
+        self.say(f"iteration {done} of {of}, loss {loss:.5f}{left}", passing=passing)

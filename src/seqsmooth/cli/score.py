@@ -53,6 +53,7 @@ def start(given: argparse.Namespace) -> int:
     from seqsmooth.files.paths import check_destination
     from seqsmooth.metrics import bootstrap, sentences, suite
     from seqsmooth.metrics.report import Report
+    from seqsmooth.metrics.tasks import TASKS
     from seqsmooth.ops import checks
 
     taken = [each.resolve() for each in (given.hypotheses, given.against, *given.references) if each]
@@ -65,7 +66,7 @@ def start(given: argparse.Namespace) -> int:
     bootstrap.check(given.confidence, given.resamples, given.seed)
     checks.positive("timeout", given.timeout)
     references = sentences.read_references(given.references, split=given.split)
-    names = suite.TRANSLATIONS[:1] if references.numbered else suite.CAPTIONS
+    names = (TASKS["translation"].main,) if references.numbered else TASKS["captions"].metrics
     if given.metrics is not None:
         names = tuple(name.strip() for name in given.metrics.split(",") if name.strip())
         checks.must(len(names) > 0, "metrics", "at least one name", repr(given.metrics))

@@ -9,9 +9,10 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from importlib.util import find_spec
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
+    from seqsmooth.data import Corpus
     from seqsmooth.training.config import Config
     from seqsmooth.training.runs import Run
     from seqsmooth.training.sweep import Planned
@@ -47,13 +48,12 @@ class Afterwards:
     observe: bool
 
     def __post_init__(self) -> None:
-        from seqsmooth.metrics import suite
+        from seqsmooth.metrics.suite import check_names
         from seqsmooth.ops import checks
 
         for name, given in (("observe", self.observe), ("metrics", self.metrics)):
             checks.must(bool(self.splits) or not given, name, "given with --decode, whose output it looks at", "alone")
-        for name in self.metrics:  # now, and not when all is learned
-            checks.one_of("metrics", name, suite.NAMES)
+        check_names(self.metrics)  # now, and not when all is learned
 
     def words(self) -> list[str]:
         """The same as words of a command line."""
@@ -73,15 +73,16 @@ class Afterwards:
 
     def _has(self, run: Run, split: str) -> bool:
         from seqsmooth.metrics.report import Report
+        from seqsmooth.metrics.tasks import TASKS
         from seqsmooth.reports.behaviour import remembered
-        from seqsmooth.training.writing import check_own, usual_metrics
+        from seqsmooth.training.writing import check_own
 
         if not run.scores(split).is_file():
             return False
         check_own(run, split)
-        held = Report.load(run.scores(split))
-        asked = self.metrics or usual_metrics(run.manifest["task"])
-        return {*asked} <= {*held.scores, *held.absent} and (not self.observe or remembered(run, split) is not None)
+        report = Report.load(run.scores(split))
+        asked = self.metrics or TASKS[run.manifest["task"]].metrics
+        return {*asked} <= {*report.scores, *report.absent} and (not self.observe or remembered(run, split) is not None)
 
 
 def options(parser: argparse.ArgumentParser) -> None:
@@ -170,17 +171,17 @@ def _one(config: Config, folder: Path, after: Afterwards) -> int:
     done = "finished before, left as it is: " if before else ""
     print(f"{folder}: {done}{run.manifest['steps']} steps in {seconds:.0f} s{told}", file=sys.stderr, flush=True)
     for split in after.splits:
-        _decode(run, config, split, after.metrics or None)
+        _decode(run, config, corpus, split, after.metrics or None)
         if after.observe:
             _observe(run, config, split)
     return 0
 
 
-def _decode(run: Run, config: Config, split: str, metrics: tuple[str, ...] | None) -> None:
-    from seqsmooth.training.writing import Request, write_split
+def _decode(run: Run, config: Config, corpus: Corpus, split: str, metrics: tuple[str, ...] | None) -> None:
+    from seqsmooth.training.writing import DecodingOptions, write_split
 
-    how: dict[str, Any] = {"device": config.trainer.device, "data": Path(config.data.folder), "metrics": metrics}
-    report = write_split(Request((run.folder,), split, **how))
+    options = DecodingOptions((run.folder,), split, device=config.trainer.device, metrics=metrics)
+    report = write_split(options, corpus=corpus)
     if report is not None:
         print(f"{split}:\n{report.text()}", flush=True)
 
@@ -196,7 +197,7 @@ def _observe(run: Run, config: Config, split: str) -> None:
 
 def _sweep(given: argparse.Namespace, overrides: Sequence[tuple[str, str]], after: Afterwards) -> int:
     from seqsmooth.ops import checks
-    from seqsmooth.training.fleet import Job, run_fleet
+    from seqsmooth.training.fleet import FleetJob, run_fleet
     from seqsmooth.training.sweep import check_files, each_once, plan_sweep
 
     checks.must(given.run is None, "run", "left out with --sweep, which makes many", given.run)
@@ -211,7 +212,7 @@ def _sweep(given: argparse.Namespace, overrides: Sequence[tuple[str, str]], afte
     if len(left) < len(planned):
         print(f"{len(planned) - len(left)} of {len(planned)} runs were done before", file=sys.stderr, flush=True)
     try:
-        failed = run_fleet([Job(each.folder, (*each.words(), *after.words())) for each in left], jobs)
+        failed = run_fleet([FleetJob(each.folder, (*each.words(), *after.words())) for each in left], jobs)
     except KeyboardInterrupt:
         print("\nseqsmooth: stopped; the same command goes on", file=sys.stderr, flush=True)
         return 130

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import os
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
@@ -21,6 +20,7 @@ from seqsmooth.data.batches import Batches
 from seqsmooth.data.features import FeatureStore, Id
 from seqsmooth.data.split import Split
 from seqsmooth.data.tokens import TokenStore
+from seqsmooth.files.reading import read_record
 from seqsmooth.ops import checks
 from seqsmooth.rewards import DocumentFrequencies
 from seqsmooth.text import Vocabulary
@@ -82,8 +82,8 @@ class Corpus:
         path = self.folder / f"{split}.items.json"
         if not path.is_file():
             return list(range(self.splits[split]))
-        found: list[Id] = _json(path)
-        return found
+        ids: list[Id] = read_record(path, list, _RULE, name="corpus")
+        return ids
 
     def references(self, split: str) -> list[list[list[str]]]:
         """The words of all that people wrote for each item, whole and as they are scored."""
@@ -93,11 +93,11 @@ class Corpus:
         return [[self.vocabulary.join(tokens) for tokens in several] for several in targets]
 
     def targets(self, split: str) -> list[list[list[str]]]:
-        """The same as the tokens that a model writes: words, or the pieces of a subword tokeniser."""
+        """The tokens of all that people wrote for each item, as a model writes them: words, or pieces of words."""
         texts = list(self.texts(split))
         firsts = self.split(split).firsts.tolist()
-        told = f"{self.folder / split}.targets.txt has {len(texts):,} lines for {firsts[-1]:,} texts"
-        checks.must(len(texts) == firsts[-1], "corpus", "as `seqsmooth prepare` wrote it", f"changed: {told}")
+        change = f"{self.folder / split}.targets.txt has {len(texts):,} lines for {firsts[-1]:,} texts"
+        checks.must(len(texts) == firsts[-1], "corpus", "as `seqsmooth prepare` wrote it", f"changed: {change}")
         return [[text.split(" ") for text in texts[first:end]] for first, end in pairwise(firsts)]
 
     def word_counts(self) -> dict[str, int]:
@@ -200,17 +200,12 @@ def open_corpus(folder: str | os.PathLike[str]) -> Corpus:
     folder = Path(folder).absolute()
     index = folder / "corpus.json"
     checks.must(index.is_file(), "corpus", _RULE, str(folder))
-    held = _json(index)
-    try:
-        if held["kind"] != KIND:
-            raise ValueError(f"it is of the kind {held['kind']!r}")
-        task = str(held["task"])
-        splits = {str(name): int(count) for name, count in held["splits"].items()}
-        made_from, fingerprint = dict(held["made_from"]), str(held["fingerprint"])
-        features = held["features"]
-    except (ValueError, KeyError, TypeError, AttributeError) as error:
-        raise ValueError(f"`corpus` must be {_RULE}, but {index} is damaged or something else instead.") from error
-    source = folder / "source.vocabulary.json"
+
+    def parse(value: Any) -> tuple[str, dict[str, int], str, dict[str, Any], str | None]:
+        splits = {str(name): int(count) for name, count in value["splits"].items()}
+        return str(value["task"]), splits, str(value["fingerprint"]), dict(value["made_from"]), value["features"]
+
+    task, splits, fingerprint, made_from, features = read_record(index, parse, _RULE, name="corpus", kind=KIND)
     return Corpus(
         folder,
         task,
@@ -218,18 +213,9 @@ def open_corpus(folder: str | os.PathLike[str]) -> Corpus:
         fingerprint,
         made_from,
         Vocabulary.load(folder / "vocabulary.json"),
-        Vocabulary.load(source) if task == "translation" else None,
+        Vocabulary.load(folder / "source.vocabulary.json") if task == "translation" else None,
         None if features is None else FeatureStore.open(folder / features),
     )
-
-
-def _json(path: Path) -> Any:
-    try:
-        return json.loads(path.read_text(encoding="utf-8"))
-    except OSError as error:
-        raise ValueError(f"`{path}` must be a file that can be read, but is not: {error.strerror}.") from error
-    except ValueError as error:
-        raise ValueError(f"`corpus` must be {_RULE}, but {path} is damaged instead.") from error
 
 
 def _lines(path: Path) -> Iterator[str]:

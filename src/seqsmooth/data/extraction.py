@@ -8,6 +8,7 @@ import os
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from pathlib import Path
+from typing import Any
 
 import torch
 from torch import Tensor
@@ -16,6 +17,7 @@ from seqsmooth.data.arrays import ArrayWriter
 from seqsmooth.data.features import KIND, FeatureStore, Id, converted
 from seqsmooth.files.atomic import atomic_write_text
 from seqsmooth.files.paths import check_destination
+from seqsmooth.files.reading import read_record
 from seqsmooth.ops import checks
 
 PARTIAL = "seqsmooth features in the making 1"
@@ -61,7 +63,7 @@ def extract(
     ids, files = list(images), [Path(picture) for picture in images.values()]
     listed = hashlib.sha256(json.dumps(ids).encode()).hexdigest()
     wanted = {"kind": PARTIAL, "encoder": name, "dtype": dtype, "ids": listed}
-    shape = _begun(settings, part, wanted)
+    shape = _unfinished_shape(settings, part, wanted)
     writer = None if shape is None else ArrayWriter.resume(part, dtype, shape)
     try:
         done = 0 if writer is None else writer.rows
@@ -109,18 +111,18 @@ def _read_ahead(
             yield coming.result()
 
 
-def _begun(settings: Path, part: Path, wanted: Mapping[str, str]) -> tuple[int, ...] | None:
+def _unfinished_shape(settings: Path, part: Path, wanted: Mapping[str, str]) -> tuple[int, ...] | None:
     """The shape of the features of a process that did not finish; None where none began."""
     if not (settings.is_file() and part.is_file()):
         return None
-    try:
-        held = json.loads(settings.read_text(encoding="utf-8"))
-        shape = tuple(int(size) for size in held.pop("shape"))
-    except (ValueError, KeyError, TypeError, AttributeError) as error:
-        raise ValueError(f"`{settings}` must be what an unfinished run left, but is damaged; delete it.") from error
+
+    def parse(value: dict[str, Any]) -> tuple[tuple[int, ...], dict[str, Any]]:
+        return tuple(int(size) for size in value.pop("shape")), value
+
+    shape, begun = read_record(settings, parse, "what an unfinished run left (delete it)")
     for key, value in wanted.items():
         rule = f"of the same {key} as now, {value!r}"
-        checks.must(held.get(key) == value, f"{part}", f"{rule} (or deleted)", f"of {held.get(key)!r}")
+        checks.must(begun.get(key) == value, f"{part}", f"{rule} (or deleted)", f"of {begun.get(key)!r}")
     return shape
 
 

@@ -21,7 +21,7 @@ from seqsmooth.data.arrays import open_array
 from seqsmooth.data.features import FeatureSource, FeatureStore, Id, places, rows_at_a_time
 from seqsmooth.files.reading import read_lines
 from seqsmooth.ops import checks
-from seqsmooth.text.captions import Image
+from seqsmooth.text.captions import CaptionedImage
 
 _FORMS = "a store's .json, an .npy with its ids, a folder of .npy or .npz files, or an .h5 file"
 
@@ -236,7 +236,7 @@ class Renamed:
         return self.source.blocks(rows)
 
 
-def named_as(features: FeatureSource, images: Sequence[Image]) -> FeatureSource:
+def named_as(features: FeatureSource, images: Sequence[CaptionedImage]) -> FeatureSource:
     """The features under the ids of the images, whatever they are called.
 
     They may be called by COCO's number, by the file with or without its suffix, or by the number in Karpathy's json.

@@ -14,6 +14,7 @@ from numpy.typing import DTypeLike, NDArray
 
 from seqsmooth.data.arrays import ArrayWriter, open_array
 from seqsmooth.files.atomic import atomic_write_text
+from seqsmooth.files.reading import read_record
 from seqsmooth.ops import checks
 
 KIND = "seqsmooth features 1"
@@ -171,16 +172,12 @@ class FeatureStore:
     def open(cls, path: str | os.PathLike[str]) -> FeatureStore:
         """Map what `save` wrote at `path` (with or without its .json)."""
         name = str(path).removesuffix(".json")
+
+        def parse(value: Any) -> tuple[list[Id], bool, str | None]:
+            return list(value["ids"]), bool(value["varying"]), value.get("encoder")
+
         rule = "a file written by `FeatureStore.save`"
-        try:
-            held = json.loads(Path(f"{name}.json").read_text(encoding="utf-8"))
-            if held["kind"] != KIND:
-                raise ValueError(f"it is of the kind {held['kind']!r}")
-            ids, varying, encoder = list(held["ids"]), bool(held["varying"]), held.get("encoder")
-        except OSError as error:
-            raise ValueError(f"`features` must be {rule}, but {name}.json cannot be read: {error.strerror}.") from error
-        except (ValueError, KeyError, TypeError) as error:
-            raise ValueError(f"`features` must be {rule}, but {name}.json is damaged or something else.") from error
+        ids, varying, encoder = read_record(f"{name}.json", parse, rule, name="features", kind=KIND)
         offsets = open_array(f"{name}.offsets.npy", dimensions=1) if varying else None
         return cls(ids, open_array(f"{name}.npy"), offsets, encoder)
 

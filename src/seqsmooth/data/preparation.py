@@ -16,7 +16,7 @@ from seqsmooth.data.writing import Progress, silent, write_captions, write_pairs
 from seqsmooth.files.paths import check_new_folder
 from seqsmooth.ops import checks
 from seqsmooth.text import Tokeniser, WhitespaceTokeniser
-from seqsmooth.text.captions import Image, read_images
+from seqsmooth.text.captions import CaptionedImage, read_captions
 
 KARPATHY_SPLITS: Mapping[str, Sequence[str]] = {"train": ("train",), "val": ("val",), "test": ("test",)}
 
@@ -59,13 +59,13 @@ def prepare_captions(
         progress: called with what is being done and how many items are done.
     """
     check_new_folder("out", out)
-    found: dict[str, list[Image]]
+    found: dict[str, list[CaptionedImage]]
     progress("reading", 0)
     if isinstance(files, Mapping):
-        found = {name: read_images(path) for name, path in files.items()}
+        found = {name: read_captions(path) for name, path in files.items()}
         made_from: dict[str, Any] = {"files": {name: Path(path).name for name, path in files.items()}}
     else:
-        images = read_images(files)
+        images = read_captions(files)
         there = sorted({image.split for image in images})
         rule = "COCO's annotations by split, as in train=captions_train2014.json"
         checks.must(there != [""], "captions", rule, f"{files} without one")
@@ -131,7 +131,7 @@ def prepare_pairs(
     )
 
 
-def _texts(images: Sequence[Image], *, given: bool) -> Iterator[tuple[Id, Sequence[Text]]]:
+def _texts(images: Sequence[CaptionedImage], *, given: bool) -> Iterator[tuple[Id, Sequence[Text]]]:
     for image in images:
         if not given:
             yield image.id, [caption.raw for caption in image.captions]

@@ -37,7 +37,7 @@ class Widths(NamedTuple):
     source: int  # 0 where there are no sources
 
 
-class Source(Protocol):
+class BatchSource(Protocol):
     """Makes batches of an epoch."""
 
     def begin(self, epoch: Epoch) -> None:

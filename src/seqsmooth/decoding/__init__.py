@@ -2,7 +2,7 @@
 
 from seqsmooth.decoding.beam import BeamSearch
 from seqsmooth.decoding.ensemble import Ensemble
-from seqsmooth.decoding.files import HypothesisFile, read_hypotheses
+from seqsmooth.decoding.files import HypothesisFile, load_hypotheses
 from seqsmooth.decoding.hypotheses import Hypotheses, Hypothesis
 from seqsmooth.decoding.protocol import Decodable
 from seqsmooth.decoding.rules import Rules
@@ -18,5 +18,5 @@ __all__ = [
     "HypothesisFile",
     "Rules",
     "Sampling",
-    "read_hypotheses",
+    "load_hypotheses",
 ]

@@ -32,6 +32,9 @@ class HypothesisFile:
     ids and settings has only the `remaining` ids left to do. When none remain, the file is written and the partial one
     goes. A file that is already there is never touched.
 
+    Attributes:
+        hypotheses: of each item that is done; in the order of `ids` once all are.
+
     Args:
         path: the file.
         ids: of all items, in the order wanted.
@@ -44,7 +47,7 @@ class HypothesisFile:
         >>> with HypothesisFile(path, ids=[7, 8]) as file:
         ...     for name in file.remaining:
         ...         file.add(name, [Hypothesis((4, 5), -1.5, -0.5, True)])
-        >>> [name for name, _ in read_hypotheses(path)]
+        >>> [name for name, _ in load_hypotheses(path)]
         [7, 8]
     """
 
@@ -67,6 +70,7 @@ class HypothesisFile:
         self._header = {"kind": KIND, "items": len(self.ids), "settings": dict(settings or {})}
         self._header = json.loads(json.dumps(self._header, allow_nan=False))  # as it is when read again
         self._known = set(self.ids)
+        self.hypotheses: dict[Id, list[Hypothesis]] = {}
         self._lines: dict[Id, str] = {}
         self._file: IO[str] | None = None
 
@@ -105,10 +109,10 @@ class HypothesisFile:
         name = _id("name", name)
         checks.must(self._file is not None, "file", "open (`with HypothesisFile(...) as file`)", "closed")
         checks.must(name in self._known and name not in self._lines, "name", "one of `remaining`", repr(name))
-        told = [{**({"text": self.text(h.tokens)} if self.text else {}), **asdict(h)} for h in hypotheses]
-        line = json.dumps({"id": name, "hypotheses": told}, ensure_ascii=False, allow_nan=False)
+        entries = [{**({"text": self.text(h.tokens)} if self.text else {}), **asdict(h)} for h in hypotheses]
+        line = json.dumps({"id": name, "hypotheses": entries}, ensure_ascii=False, allow_nan=False)
         self._put(line)
-        self._lines[name] = line
+        self._lines[name], self.hypotheses[name] = line, list(hypotheses)
 
     def _absent(self) -> None:
         checks.must(not self.path.exists(), "path", "a file that is not there yet", f"{self.path}, which is")
@@ -119,7 +123,7 @@ class HypothesisFile:
         self._file.flush()
 
     def _resume(self) -> int:
-        """Take over what a partial file holds; how many of its bytes are good."""
+        """Take over what a partial file holds and return how many of its bytes are good."""
         whole = self.partial.read_bytes()
         whole = whole[: whole.rfind(b"\n") + 1]  # a line without its end was cut off by the death of its writer
         if not whole:
@@ -128,17 +132,20 @@ class HypothesisFile:
         rule = "one that goes with the same ids and settings, or is removed"
         try:
             same = json.loads(header) == self._header
-            found = {_item(line)[0]: line for line in lines}
+            items = [_item(line) for line in lines]
         except ValueError as error:
             raise ValueError(
                 f"`partial` must be {rule}, but {self.partial} is damaged or something else instead."
             ) from error
-        same = same and found.keys() <= self._known and len(found) == len(lines)
+        hypotheses = dict(items)
+        same = same and hypotheses.keys() <= self._known and len(hypotheses) == len(lines)
         checks.must(same, "partial", rule, f"{self.partial} of another run")
-        self._lines = found
+        self.hypotheses = hypotheses
+        self._lines = {name: line for (name, _), line in zip(items, lines, strict=True)}
         return len(whole)
 
     def _finish(self) -> None:
+        self.hypotheses = {name: self.hypotheses[name] for name in self.ids}
         unfinished = self.path.with_name(f".{self.path.name}.{secrets.token_hex(4)}")
         try:
             with unfinished.open("x", encoding="utf-8", newline="\n") as file:
@@ -156,7 +163,7 @@ class HypothesisFile:
 
 
 def _id(argument: str, name: Any) -> Id:
-    """An id as JSON has it; whole numbers of numpy and torch will do."""
+    """Make an id as JSON has it; whole numbers of numpy and torch will do."""
     if isinstance(name, str):
         return name
     try:
@@ -171,7 +178,7 @@ def _lock(file: IO[str], path: Path) -> None:
         raise ValueError(f"`partial` must be written by one process, but {path} is by another one already.")
 
 
-def read_hypotheses(path: str | os.PathLike[str]) -> list[tuple[Id, list[Hypothesis]]]:
+def load_hypotheses(path: str | os.PathLike[str]) -> list[tuple[Id, list[Hypothesis]]]:
     """Read what a `HypothesisFile` left: ids and hypotheses, in order.
 
     Examples:
@@ -179,7 +186,7 @@ def read_hypotheses(path: str | os.PathLike[str]) -> list[tuple[Id, list[Hypothe
         >>> path = Path(tempfile.mkdtemp()) / "captions.jsonl"
         >>> with HypothesisFile(path, ids=[7]) as file:
         ...     file.add(7, [Hypothesis((4, 5), -1.5, -0.5, True)])
-        >>> read_hypotheses(path)
+        >>> load_hypotheses(path)
         [(7, [Hypothesis(tokens=(4, 5), log_prob=-1.5, score=-0.5, finished=True)])]
     """
     path = Path(path)
@@ -200,16 +207,16 @@ def read_hypotheses(path: str | os.PathLike[str]) -> list[tuple[Id, list[Hypothe
 
 
 def _item(line: str) -> tuple[Id, list[Hypothesis]]:
-    """One line; any ValueError if it is not one."""
+    """Parse one line; ValueError if it is damaged."""
     try:
-        held = json.loads(line)
-        name, told = held["id"], held["hypotheses"]
-        found = [
+        entry = json.loads(line)
+        name = entry["id"]
+        hypotheses = [
             Hypothesis(tuple(int(t) for t in h["tokens"]), float(h["log_prob"]), float(h["score"]), bool(h["finished"]))
-            for h in told
+            for h in entry["hypotheses"]
         ]
     except (KeyError, TypeError) as error:
         raise ValueError(line) from error
-    if not isinstance(name, (int, str)) or not all(math.isfinite(h.score) for h in found):
+    if not isinstance(name, (int, str)) or not all(math.isfinite(h.score) for h in hypotheses):
         raise ValueError(line)
-    return name, found
+    return name, hypotheses

@@ -110,13 +110,16 @@ def read_record(
         kind: the value of its key "kind".
     """
     subject, place = (f"`{path}`", "") if name is None else (f"`{name}`", f"{path} ")
+    unreadable = (
+        "must be a file that can be read, but is not" if name is None else f"must be {rule}, but {path} cannot be read"
+    )
     try:
         value = json.loads(Path(path).read_text(encoding="utf-8"))
         if kind is not None and value["kind"] != kind:
             raise ValueError(f"it is of the kind {value['kind']!r}")
         return parse(value)
     except OSError as error:
-        raise ValueError(f"{subject} must be {rule}, but {place}cannot be read: {error.strerror or error}.") from error
+        raise ValueError(f"{subject} {unreadable}: {error.strerror or error}.") from error
     except (AttributeError, KeyError, TypeError, ValueError, RecursionError) as error:
         raise ValueError(f"{subject} must be {rule}, but {place}is damaged or something else instead.") from error
 

@@ -1,4 +1,4 @@
-"""Corpus metrics: hypotheses and references in, scores with signatures and intervals out."""
+"""EvaluationSet metrics: hypotheses and references in, scores with signatures and intervals out."""
 
 from seqsmooth.metrics.bootstrap import Comparison
 from seqsmooth.metrics.coco_bleu import bleu

@@ -10,8 +10,8 @@ from itertools import chain
 import numpy as np
 from numpy.typing import NDArray
 
-from seqsmooth.metrics.corpus import Corpus, Id, Sentence, Tokens
-from seqsmooth.metrics.scores import Scores, signed
+from seqsmooth.metrics.evaluation_set import EvaluationSet, Id, Sentence, Tokens
+from seqsmooth.metrics.scores import Scores, sign
 from seqsmooth.ops import checks
 
 Floats = NDArray[np.float64]
@@ -42,11 +42,11 @@ def bleu(
         >>> f"{bleu({1: 'a man rides'}, {1: ['a man rides a horse']}, order=2).value:.4f}"  # exp(1 - 5 / 3)
         '0.5134'
     """
-    return bleus(Corpus.align(hypotheses, references), order, tokenised=tokenised)[-1]
+    return score_bleus(EvaluationSet.align(hypotheses, references), order, tokenised=tokenised)[-1]
 
 
-def bleus(corpus: Corpus, order: int = 4, *, tokenised: str = "none") -> list[Scores]:
-    """BLEU-1 to BLEU-`order`, the n-grams counted once."""
+def score_bleus(corpus: EvaluationSet, order: int = 4, *, tokenised: str = "none") -> list[Scores]:
+    """Calculate BLEU-1 to BLEU-`order`; the n-grams are counted once."""
     checks.at_least("order", order, 1)
     rows = [tally(*item, order) for item in zip(corpus.hypotheses, corpus.references, strict=True)]
     statistics = np.array(rows, dtype=np.float64)
@@ -54,9 +54,9 @@ def bleus(corpus: Corpus, order: int = 4, *, tokenised: str = "none") -> list[Sc
     for n in range(1, order + 1):
         each = total(statistics, 1, order=n)
         value = float(total(statistics.sum(0, keepdims=True), len(corpus), order=n)[0])
-        named = signed(f"bleu:{n}|smooth:coco|len:closest", corpus, tokenised)
+        signature = sign(f"bleu:{n}|smooth:coco|len:closest", corpus, tokenised)
         items = dict(zip(corpus.ids, each.tolist(), strict=True))
-        scores.append(Scores(f"BLEU-{n}", value, items, named, statistics, partial(total, order=n)))
+        scores.append(Scores(f"BLEU-{n}", value, items, signature, statistics, partial(total, order=n)))
     return scores
 
 
@@ -64,14 +64,14 @@ def tally(hypothesis: Tokens, references: Sequence[Tokens], order: int) -> list[
     """Count one item: its length, that of its closest reference, and for each order the matches and the n-grams."""
     length = len(hypothesis)
     closest = min((abs(len(reference) - length), len(reference)) for reference in references)[1]
-    held = [_ngrams(reference, order) for reference in references]
+    counts = [_ngrams(reference, order) for reference in references]
     matched = [0] * order
     for ngram, count in _ngrams(hypothesis, order).items():
-        matched[len(ngram) - 1] += min(count, max([reference.get(ngram, 0) for reference in held]))
-    counted = [length, closest]
+        matched[len(ngram) - 1] += min(count, max([reference.get(ngram, 0) for reference in counts]))
+    row = [length, closest]
     for n in range(1, order + 1):
-        counted += [matched[n - 1], max(0, length - n + 1)]
-    return counted
+        row += [matched[n - 1], max(0, length - n + 1)]
+    return row
 
 
 def _ngrams(tokens: Tokens, order: int) -> Counter[tuple[Hashable, ...]]:

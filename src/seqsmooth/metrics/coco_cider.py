@@ -8,8 +8,8 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from seqsmooth.metrics.corpus import Corpus, Id, Sentence, Tokens
-from seqsmooth.metrics.scores import Scores, mean, signed
+from seqsmooth.metrics.evaluation_set import EvaluationSet, Id, Sentence, Tokens
+from seqsmooth.metrics.scores import Scores, mean, sign
 from seqsmooth.rewards import Cider, DocumentFrequencies
 
 _ORDER, _SIGMA = 4, 6.0
@@ -34,7 +34,11 @@ def cider(
         >>> f"{scores[1]:.3f} {scores[2]:.3f} {scores.value:.3f}"  # 10 for the reference itself; the mean
         '10.000 0.000 5.000'
     """
-    corpus = Corpus.align(hypotheses, references)
+    return score_cider(EvaluationSet.align(hypotheses, references), tokenised=tokenised)
+
+
+def score_cider(corpus: EvaluationSet, *, tokenised: str = "none") -> Scores:
+    """Calculate CIDEr-D of tokens that are aligned."""
     numbers: dict[Hashable, int] = {}
     ours = [_numbered(sentence, numbers) for sentence in corpus.hypotheses]
     theirs = [[_numbered(sentence, numbers) for sentence in several] for several in corpus.references]
@@ -49,9 +53,9 @@ def cider(
         # The reward passes over empty references; coco-caption counts them, and they score 0.
         there = (padded >= 0).any(-1).sum(-1).numpy()
         each[chosen] = scores * there / [len(theirs[item]) for item in chosen]
-    named = signed(f"cider:D|n:{_ORDER}|sigma:{_SIGMA:g}|df:refs", corpus, tokenised)
+    signature = sign(f"cider:D|n:{_ORDER}|sigma:{_SIGMA:g}|df:refs", corpus, tokenised)
     items = dict(zip(corpus.ids, each.tolist(), strict=True))
-    return Scores("CIDEr-D", float(each.mean()), items, named, each[:, None], mean)
+    return Scores("CIDEr-D", float(each.mean()), items, signature, each[:, None], mean)
 
 
 def _numbered(sentence: Tokens, numbers: dict[Hashable, int]) -> list[int]:

@@ -6,8 +6,8 @@ from collections.abc import Hashable, Mapping, Sequence
 
 import numpy as np
 
-from seqsmooth.metrics.corpus import Corpus, Id, Sentence, Tokens
-from seqsmooth.metrics.scores import Scores, mean, signed
+from seqsmooth.metrics.evaluation_set import EvaluationSet, Id, Sentence, Tokens
+from seqsmooth.metrics.scores import Scores, mean, sign
 
 _BETA = 1.2
 
@@ -30,11 +30,15 @@ def rouge_l(
         >>> f"{scores.value:.2f}"  # four of five words in order, both ways
         '0.80'
     """
-    corpus = Corpus.align(hypotheses, references)
+    return score_rouge_l(EvaluationSet.align(hypotheses, references), tokenised=tokenised)
+
+
+def score_rouge_l(corpus: EvaluationSet, *, tokenised: str = "none") -> Scores:
+    """Calculate ROUGE-L of tokens that are aligned."""
     each = [f_measure(*item) for item in zip(corpus.hypotheses, corpus.references, strict=True)]
-    named = signed(f"rouge:L|beta:{_BETA}", corpus, tokenised)
+    signature = sign(f"rouge:L|beta:{_BETA}", corpus, tokenised)
     items = dict(zip(corpus.ids, each, strict=True))
-    return Scores("ROUGE-L", float(np.mean(each)), items, named, np.array(each)[:, None], mean)
+    return Scores("ROUGE-L", float(np.mean(each)), items, signature, np.array(each)[:, None], mean)
 
 
 def f_measure(hypothesis: Tokens, references: Sequence[Tokens]) -> float:

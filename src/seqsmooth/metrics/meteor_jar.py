@@ -8,8 +8,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from seqsmooth.metrics import java
-from seqsmooth.metrics.corpus import Corpus, Id, Sentence, joined
-from seqsmooth.metrics.scores import Absent, Scores, signed
+from seqsmooth.metrics.evaluation_set import EvaluationSet, Id, Sentence, join
+from seqsmooth.metrics.scores import Absent, Scores, sign
 
 Floats = NDArray[np.float64]
 _COLUMNS = 23
@@ -43,7 +43,11 @@ def meteor(
         ...     print(str(told)[:6])
         METEOR
     """
-    corpus = Corpus.align(hypotheses, references)
+    return score_meteor(EvaluationSet.align(hypotheses, references), timeout=timeout, tokenised=tokenised)
+
+
+def score_meteor(corpus: EvaluationSet, *, timeout: float = 600.0, tokenised: str = "none") -> Scores:
+    """Calculate METEOR of tokens that are aligned."""
     path = java.jar("METEOR", "meteor", "meteor-1.5.jar")
     command = [java.program("METEOR"), "-Dfile.encoding=UTF-8", "-Xmx2G", "-jar", str(path)]
     command += ["-", "-", "-stdio", "-l", "en", "-norm"]
@@ -52,11 +56,11 @@ def meteor(
         for hypothesis, several in zip(corpus.hypotheses, corpus.references, strict=True)
     ]
     with java.conversation("METEOR", command, folder=path.parent, timeout=timeout) as talk:
-        counted = talk.ask(lines, len(lines))
-        told = talk.ask([" ||| ".join(["EVAL", *counted])], len(lines) + 1)
+        counts = talk.ask(lines, len(lines))
+        answers = talk.ask([" ||| ".join(["EVAL", *counts])], len(lines) + 1)
     try:
-        statistics = np.array([line.split() for line in counted], dtype=np.float64)
-        each = [float(line) for line in told]
+        statistics = np.array([line.split() for line in counts], dtype=np.float64)
+        each = [float(line) for line in answers]
         if statistics.shape[1] != _COLUMNS:
             raise ValueError(f"{statistics.shape[1]} counts an item, not {_COLUMNS}")
     except ValueError as error:
@@ -64,9 +68,9 @@ def meteor(
     # The one chunk of a perfect match is not counted, neither alone nor in a sum.
     perfect = (statistics[:, 21:23] == statistics[:, 0:2]).all(1) & (statistics[:, 20] == 1)
     statistics[perfect, 20] = 0
-    named = signed("meteor:1.5|lang:en|norm:yes", corpus, tokenised, java.version())
+    signature = sign("meteor:1.5|lang:en|norm:yes", corpus, tokenised, java.version())
     items = dict(zip(corpus.ids, each, strict=False))
-    return Scores("METEOR", each[-1], items, named, statistics, total)
+    return Scores("METEOR", each[-1], items, signature, statistics, total)
 
 
 def total(
@@ -92,4 +96,4 @@ def total(
 
 
 def _line(sentence: tuple[object, ...]) -> str:
-    return " ".join(joined(sentence).replace("|||", "").split())
+    return " ".join(join(sentence).replace("|||", "").split())

@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from seqsmooth.metrics import bootstrap
-from seqsmooth.metrics.corpus import Corpus, Id
+from seqsmooth.metrics.evaluation_set import EvaluationSet, Id
 from seqsmooth.version import __version__
 
 Floats = NDArray[np.float64]
@@ -96,7 +96,7 @@ def mean(sums: Floats, number: int) -> Floats:
     return sums[:, 0] / number
 
 
-def signed(name: str, corpus: Corpus, tokenised: str, version: str = f"seqsmooth-{__version__}") -> str:
+def sign(name: str, corpus: EvaluationSet, tokenised: str, version: str = f"seqsmooth-{__version__}") -> str:
     """Name a metric, in the manner of sacreBLEU."""
-    known = f"nrefs:{corpus.number_of_references()}|items:{len(corpus)}|refs:{corpus.checksum()}"
+    known = f"nrefs:{corpus.number_of_references()}|items:{len(corpus)}|refs:{corpus.checksum}"
     return f"{name}|tok:{tokenised}|{known}|version:{version}"

@@ -1,4 +1,4 @@
-"""Hypotheses and references from files, as people have them.
+"""SystemOutput and references from files, as people have them.
 
 Hypotheses: JSON Lines, one `{"id": ..., "text": ...}` or `{"id": ..., "tokens": [...]}` a line, or what `seqsmooth
 decode` writes, of which the first hypothesis counts; the results format of the COCO server, `[{"image_id": ...,
@@ -16,15 +16,15 @@ from pathlib import Path
 from typing import Any
 
 from seqsmooth.files.reading import read_json, read_json_lines, read_lines
-from seqsmooth.metrics.corpus import check_same_items
+from seqsmooth.metrics.evaluation_set import check_same_items
 from seqsmooth.ops import checks
-from seqsmooth.text.captions import read_images
+from seqsmooth.text.captions import read_captions
 from seqsmooth.text.segments import suspicious_line
 
 
 @dataclass(frozen=True, slots=True)
-class Written:
-    """A sentence as a file has it.
+class Segment:
+    """A sentence of a file: one item of a system's output, or one reference.
 
     Attributes:
         text: the sentence as it is written.
@@ -40,11 +40,11 @@ class Written:
 
 
 @dataclass(frozen=True, slots=True)
-class Hypotheses:
+class SystemOutput:
     """What a system wrote: a sentence for each id, or for each line where `numbered`; by `decode` where `decoded`."""
 
     path: Path
-    sentences: Mapping[str, Written]
+    sentences: Mapping[str, Segment]
     numbered: bool
     decoded: bool = False
 
@@ -54,20 +54,20 @@ class References:
     """What people wrote: sentences for each id, or for each line where `numbered`; as people write where `raw`."""
 
     path: Path
-    sentences: Mapping[str, tuple[Written, ...]]
+    sentences: Mapping[str, tuple[Segment, ...]]
     numbered: bool
     raw: bool = False
 
 
-def read_hypotheses(path: str | Path) -> Hypotheses:
+def read_hypotheses(path: str | Path) -> SystemOutput:
     """Read hypotheses in any of the formats of this module; the suffix .json or .jsonl says which.
 
     Examples:
         >>> import tempfile
         >>> path = Path(tempfile.mkdtemp()) / "translations.txt"
         >>> _ = path.write_text(chr(10).join(["a dog", "two cats"]))
-        >>> found = read_hypotheses(path)
-        >>> found.numbered, [sentence.text for sentence in found.sentences.values()]
+        >>> output = read_hypotheses(path)
+        >>> output.numbered, [sentence.text for sentence in output.sentences.values()]
         (True, ['a dog', 'two cats'])
     """
     path = Path(path)
@@ -76,12 +76,12 @@ def read_hypotheses(path: str | Path) -> Hypotheses:
         entries = [(f"line {number} of {path}", entry) for number, entry in read_json_lines(path, name)]
         return _entries(path, entries, "id", ("text", "tokens", "hypotheses"))
     if _suffix(path) == ".json":
-        held = read_json(path, name)
+        results = read_json(path, name)
         rule = 'a list of {"image_id": ..., "caption": ...}'
-        checks.must(isinstance(held, list), str(path), rule, checks.described(held))
-        entries = [(f"entry {place} of {path}", entry) for place, entry in enumerate(held, 1)]
+        checks.must(isinstance(results, list), str(path), rule, checks.described(results))
+        entries = [(f"entry {place} of {path}", entry) for place, entry in enumerate(results, 1)]
         return _entries(path, entries, "image_id", ("caption",))
-    return Hypotheses(path, {str(n): Written(line) for n, line in enumerate(_lines(path, name), 1)}, numbered=True)
+    return SystemOutput(path, {str(n): Segment(line) for n, line in enumerate(_lines(path, name), 1)}, numbered=True)
 
 
 def read_references(paths: str | Path | Sequence[str | Path], *, split: str = "test") -> References:
@@ -113,17 +113,17 @@ def read_references(paths: str | Path | Sequence[str | Path], *, split: str = "t
                 f"The files must have as many lines, but {first} has {len(columns[0])} and {path} has {len(column)}: "
                 f"the first suspicious line is {suspicious_line(column, columns[0])}."
             )
-    rows = {str(n): tuple(map(Written, row)) for n, row in enumerate(zip(*columns, strict=True), 1)}
+    rows = {str(n): tuple(map(Segment, row)) for n, row in enumerate(zip(*columns, strict=True), 1)}
     return References(first, rows, numbered=True)
 
 
 def align(
-    hypotheses: Hypotheses, references: References, *, subset: bool = False, first: int | None = None
-) -> tuple[dict[str, Written], dict[str, tuple[Written, ...]]]:
+    hypotheses: SystemOutput, references: References, *, subset: bool = False, first: int | None = None
+) -> tuple[dict[str, Segment], dict[str, tuple[Segment, ...]]]:
     """Give each hypothesis its references, in the order of the references.
 
-    Hypotheses with ids meet plain text by the number of the line; the numbers may start from 0, as those of `decode`
-    do, or from 1. Hypotheses without ids are taken in the order of the references.
+    SystemOutput with ids meet plain text by the number of the line; the numbers may start from 0, as those of `decode`
+    do, or from 1. SystemOutput without ids are taken in the order of the references.
 
     Args:
         hypotheses: what the system wrote.
@@ -136,8 +136,8 @@ def align(
         >>> folder = Path(tempfile.mkdtemp())
         >>> _ = (folder / "ours.json").write_text('[{"image_id": 7, "caption": "a dog"}]')
         >>> _ = (folder / "people.json").write_text('{"annotations": [{"image_id": 7, "caption": "A brown dog."}]}')
-        >>> found, gold = align(read_hypotheses(folder / "ours.json"), read_references(folder / "people.json"))
-        >>> found["7"].text, gold["7"][0].text
+        >>> ours, gold = align(read_hypotheses(folder / "ours.json"), read_references(folder / "people.json"))
+        >>> ours["7"].text, gold["7"][0].text
         ('a dog', 'A brown dog.')
     """
     checks.must(first in (None, 0, 1), "first", "0 or 1", repr(first))
@@ -163,21 +163,21 @@ def align(
     return {key: ours[key] for key in theirs}, theirs
 
 
-def coco_results(sentences: Mapping[str, Written]) -> str:
+def coco_results(sentences: Mapping[str, Segment]) -> str:
     """The file that the COCO server takes: `[{"image_id": 42, "caption": "a man on a horse"}]`.
 
     Examples:
-        >>> coco_results({"42": Written("a man on a horse")}).strip()
+        >>> coco_results({"42": Segment("a man on a horse")}).strip()
         '[{"image_id": 42, "caption": "a man on a horse"}]'
     """
     entries = []
-    for key, written in sentences.items():
+    for key, segment in sentences.items():
         checks.must(key.isdecimal(), "image_id", "a whole number, as COCO's are", repr(key))
-        entries.append({"image_id": int(key), "caption": written.text})
+        entries.append({"image_id": int(key), "caption": segment.text})
     return json.dumps(entries, ensure_ascii=False) + "\n"
 
 
-def _from_zero(hypotheses: Hypotheses, references: References, subset: bool, first: int | None) -> bool:
+def _from_zero(hypotheses: SystemOutput, references: References, subset: bool, first: int | None) -> bool:
     # Whether the ids of hypotheses number the lines of plain text from 0.
     ids, lines = hypotheses.sentences.keys(), references.sentences.keys()
     if "0" in ids or (subset and hypotheses.decoded):
@@ -192,9 +192,9 @@ def _from_zero(hypotheses: Hypotheses, references: References, subset: bool, fir
     return first == 0
 
 
-def _entries(path: Path, entries: Sequence[tuple[str, Any]], key: str, names: Sequence[str]) -> Hypotheses:
+def _entries(path: Path, entries: Sequence[tuple[str, Any]], key: str, names: Sequence[str]) -> SystemOutput:
     rule = f'an object with "{key}" and ' + " or ".join(f'"{name}"' for name in names)
-    found: dict[str, Written] = {}
+    segments: dict[str, Segment] = {}
     places: dict[str, str] = {}
     decoded = True
     checks.must(len(entries) > 0, str(path), "a file with at least one hypothesis", "empty")
@@ -205,25 +205,25 @@ def _entries(path: Path, entries: Sequence[tuple[str, Any]], key: str, names: Se
         checks.must(name is not None and (unnamed or key in entry), place, rule, _shown(entry))
         decoded = decoded and name == "hypotheses"
         identity = str(number) if unnamed else _identity(place, entry[key])
-        if identity in found:
+        if identity in segments:
             raise ValueError(f"An id must be there once, but {identity!r} is in {places[identity]} and in {place}.")
-        found[identity], places[identity] = _written(place, entry[name]), place
-    return Hypotheses(path, found, numbered=unnamed, decoded=decoded)
+        segments[identity], places[identity] = _segment(place, entry[name]), place
+    return SystemOutput(path, segments, numbered=unnamed, decoded=decoded)
 
 
 def _captioned(path: Path, split: str) -> References:
-    images = read_images(path, "references")
+    images = read_captions(path, "references")
     splits = sorted({image.split for image in images})
     raw = splits == [""]  # COCO's annotations
-    found: dict[str, tuple[Written, ...]] = {}
+    references: dict[str, tuple[Segment, ...]] = {}
     for image in images:
         if raw or split in (image.split, "all"):
             rule = "an image with sentences"
             checks.must(raw or bool(image.captions), f"image {image.id} of {path}", rule, "one without")
             if image.captions:
-                found[str(image.id)] = tuple(Written(caption.raw, caption.words) for caption in image.captions)
-    checks.must(len(found) > 0, "split", f"one of {', '.join(splits)} or all", repr(split))
-    return References(path, found, numbered=False, raw=raw)
+                references[str(image.id)] = tuple(Segment(caption.raw, caption.words) for caption in image.captions)
+    checks.must(len(references) > 0, "split", f"one of {', '.join(splits)} or all", repr(split))
+    return References(path, references, numbered=False, raw=raw)
 
 
 def _identity(place: str, value: object) -> str:
@@ -232,14 +232,14 @@ def _identity(place: str, value: object) -> str:
     return str(value)
 
 
-def _written(place: str, value: object) -> Written:
+def _segment(place: str, value: object) -> Segment:
     if isinstance(value, list) and all(isinstance(one, dict) and isinstance(one.get("text"), str) for one in value):
-        return Written(value[0]["text"] if value else "")
+        return Segment(value[0]["text"] if value else "")
     if isinstance(value, list) and all(isinstance(token, str) for token in value):
-        return Written(" ".join(value), tuple(value))
+        return Segment(" ".join(value), tuple(value))
     rule = "an object with a sentence, a string or a list of strings"
     checks.must(isinstance(value, str), place, rule, _shown(value))
-    return Written(str(value))
+    return Segment(str(value))
 
 
 def _shown(value: object) -> str:

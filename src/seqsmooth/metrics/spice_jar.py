@@ -12,8 +12,8 @@ from pathlib import Path
 import numpy as np
 
 from seqsmooth.metrics import java
-from seqsmooth.metrics.corpus import Corpus, Id, Sentence, joined
-from seqsmooth.metrics.scores import Absent, Scores, mean, signed
+from seqsmooth.metrics.evaluation_set import EvaluationSet, Id, Sentence, join
+from seqsmooth.metrics.scores import Absent, Scores, mean, sign
 
 CORENLP = ("stanford-corenlp-3.6.0.jar", "stanford-corenlp-3.6.0-models.jar")
 
@@ -46,33 +46,45 @@ def spice(
         ...     print(str(told)[:11])  # Java, or CoreNLP
         SPICE needs
     """
-    corpus = Corpus.align(hypotheses, references)
+    return score_spice(
+        EvaluationSet.align(hypotheses, references), corenlp=corenlp, timeout=timeout, tokenised=tokenised
+    )
+
+
+def score_spice(
+    corpus: EvaluationSet,
+    *,
+    corenlp: str | os.PathLike[str] | None = None,
+    timeout: float = 3600.0,
+    tokenised: str = "none",
+) -> Scores:
+    """Calculate SPICE of tokens that are aligned."""
     path = java.jar("SPICE", "spice", "spice-1.0.jar")
     folder = Path(corenlp or os.environ.get("CORENLP_HOME") or path.parent / "lib").absolute()
     missing = [name for name in CORENLP if not (folder / name).is_file()]
     if missing:
         raise Absent(f"SPICE needs Stanford CoreNLP 3.6.0 in CORENLP_HOME: {missing[0]} is not in {folder}.")
     jars = [path, *sorted((path.parent / "lib").glob("*.jar")), *(folder / name for name in CORENLP)]
-    given = [
-        {"image_id": place, "test": joined(hypothesis), "refs": [joined(reference) for reference in several]}
+    entries = [
+        {"image_id": place, "test": join(hypothesis), "refs": [join(reference) for reference in several]}
         for place, (hypothesis, several) in enumerate(zip(corpus.hypotheses, corpus.references, strict=True))
     ]
-    with tempfile.TemporaryDirectory() as made:
-        inputs, outputs = Path(made, "in.json"), Path(made, "out.json")
-        inputs.write_text(json.dumps(given), encoding="utf-8")
+    with tempfile.TemporaryDirectory() as folder_name:
+        inputs, outputs = Path(folder_name, "in.json"), Path(folder_name, "out.json")
+        inputs.write_text(json.dumps(entries), encoding="utf-8")
         # No cache: it would be written beside the jar, and be read by others.
         command = [java.program("SPICE"), "-Dfile.encoding=UTF-8", "-Xmx8G", "-cp", os.pathsep.join(map(str, jars))]
         command += ["edu.anu.spice.SpiceScorer", str(inputs), "-out", str(outputs), "-silent"]
-        java.run("SPICE", command, [], folder=Path(made), timeout=timeout)
+        java.run("SPICE", command, [], folder=Path(folder_name), timeout=timeout)
         try:
-            told = json.loads(outputs.read_text(encoding="utf-8"))
-            by_place = {int(item["image_id"]): _number(item["scores"]["All"]["f"]) for item in told}
+            answer = json.loads(outputs.read_text(encoding="utf-8"))
+            by_place = {int(item["image_id"]): _number(item["scores"]["All"]["f"]) for item in answer}
             each = [by_place[place] for place in range(len(corpus))]
         except (OSError, KeyError, TypeError, ValueError) as error:
             raise Absent(f"SPICE's Java answered with something else than scores ({error!r}).") from error
-    named = signed("spice:1.0", corpus, tokenised, java.version())
+    signature = sign("spice:1.0", corpus, tokenised, java.version())
     items = dict(zip(corpus.ids, each, strict=True))
-    return Scores("SPICE", float(np.mean(each)), items, named, np.array(each)[:, None], mean)
+    return Scores("SPICE", float(np.mean(each)), items, signature, np.array(each)[:, None], mean)
 
 
 def _number(value: object) -> float:

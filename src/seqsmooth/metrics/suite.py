@@ -6,35 +6,33 @@ import os
 from collections.abc import Callable, Mapping, Sequence
 
 from seqsmooth.metrics import ptb
-from seqsmooth.metrics.coco_bleu import bleus
-from seqsmooth.metrics.coco_cider import cider
-from seqsmooth.metrics.coco_rouge import rouge_l
-from seqsmooth.metrics.corpus import Corpus, Tokens
-from seqsmooth.metrics.meteor_jar import meteor
+from seqsmooth.metrics.coco_bleu import score_bleus
+from seqsmooth.metrics.coco_cider import score_cider
+from seqsmooth.metrics.coco_rouge import score_rouge_l
+from seqsmooth.metrics.evaluation_set import EvaluationSet, Id, Tokens
+from seqsmooth.metrics.meteor_jar import score_meteor
 from seqsmooth.metrics.scores import Absent, Scores
-from seqsmooth.metrics.sentences import Written
-from seqsmooth.metrics.spice_jar import spice
-from seqsmooth.metrics.translation import sacrebleu
+from seqsmooth.metrics.sentences import Segment
+from seqsmooth.metrics.spice_jar import score_spice
+from seqsmooth.metrics.tasks import BLEUS, NAMES, TASKS
+from seqsmooth.metrics.translation import sacrebleu, score_sacrebleu
 from seqsmooth.ops import checks
 from seqsmooth.text.ptb import PtbTokeniser
 
-BLEUS = ("bleu-1", "bleu-2", "bleu-3", "bleu-4")
-CAPTIONS = (*BLEUS, "rouge-l", "cider", "meteor", "spice")
-TRANSLATIONS = ("sacrebleu", "sacrebleu-13a")
-NAMES = (*CAPTIONS, *TRANSLATIONS)
 TOKENISATIONS = ("none", "lower", "ptb", "ptb-jar")
+Texts = tuple[Mapping[Id, str], Mapping[Id, Sequence[str]]]
 
 
 def score(
-    hypotheses: Mapping[str, Written],
-    references: Mapping[str, Sequence[Written]],
-    names: Sequence[str] = CAPTIONS,
+    hypotheses: Mapping[str, Segment],
+    references: Mapping[str, Sequence[Segment]],
+    names: Sequence[str] = TASKS["captions"].metrics,
     *,
     tokenise: str = "none",
     corenlp: str | os.PathLike[str] | None = None,
     timeout: float = 600.0,
 ) -> tuple[dict[str, Scores], dict[str, str]]:
-    """Calculate metrics by their names: the scores, and why the others are absent.
+    """Tokenise sentences of files and calculate metrics: the scores, and why the others are absent.
 
     Args:
         hypotheses: one sentence for each id.
@@ -46,24 +44,51 @@ def score(
         corenlp: the folder of Stanford CoreNLP, for SPICE.
         timeout: how many seconds each subprocess may take.
     """
-    for name in names:
-        checks.one_of("metrics", name, NAMES)
     checks.one_of("tokenise", tokenise, TOKENISATIONS)
-    corpus = tokenised(hypotheses, references, tokenise, timeout=timeout)
-    ours = dict(zip(corpus.ids, corpus.hypotheses, strict=True))
-    theirs = dict(zip(corpus.ids, corpus.references, strict=True))
-    plain = {key: hypotheses[key].text for key in references}
-    plain_references = {key: [written.text for written in several] for key, several in references.items()}
-    counted = bleus(corpus, tokenised=tokenise) if set(names) & set(BLEUS) else []
+    check_names(names)
+    corpus = align_segments(hypotheses, references, tokenise, timeout=timeout)
+    texts = (
+        {key: hypotheses[key].text for key in references},
+        {key: [segment.text for segment in several] for key, several in references.items()},
+    )
+    return score_set(corpus, names, texts=texts, tokenised=tokenise, corenlp=corenlp, timeout=timeout)
+
+
+def score_set(
+    corpus: EvaluationSet,
+    names: Sequence[str],
+    *,
+    texts: Texts | None = None,
+    tokenised: str = "none",
+    corenlp: str | os.PathLike[str] | None = None,
+    timeout: float = 600.0,
+) -> tuple[dict[str, Scores], dict[str, str]]:
+    """Calculate metrics of tokens that are aligned: the scores, and why the others are absent.
+
+    Args:
+        corpus: the tokens.
+        names: the metrics, out of `NAMES`.
+        texts: hypotheses and references before they were tokenised, for "sacrebleu-13a"; the tokens with blanks between
+            them by default.
+        tokenised: how, for the signatures.
+        corenlp: the folder of Stanford CoreNLP, for SPICE.
+        timeout: how many seconds each subprocess may take.
+    """
+    check_names(names)
     known: dict[str, Callable[[], Scores]] = {
-        "rouge-l": lambda: rouge_l(ours, theirs, tokenised=tokenise),
-        "cider": lambda: cider(ours, theirs, tokenised=tokenise),
-        "meteor": lambda: meteor(ours, theirs, timeout=timeout, tokenised=tokenise),
-        "spice": lambda: spice(ours, theirs, corenlp=corenlp, timeout=timeout, tokenised=tokenise),
-        "sacrebleu": lambda: sacrebleu(ours, theirs),
-        "sacrebleu-13a": lambda: sacrebleu(plain, plain_references, tokenise="13a", lowercase=False),
+        "rouge-l": lambda: score_rouge_l(corpus, tokenised=tokenised),
+        "cider": lambda: score_cider(corpus, tokenised=tokenised),
+        "meteor": lambda: score_meteor(corpus, timeout=timeout, tokenised=tokenised),
+        "spice": lambda: score_spice(corpus, corenlp=corenlp, timeout=timeout, tokenised=tokenised),
+        "sacrebleu": lambda: score_sacrebleu(corpus),
+        "sacrebleu-13a": lambda: (
+            score_sacrebleu(corpus, tokenise="13a", lowercase=False)
+            if texts is None
+            else sacrebleu(*texts, tokenise="13a", lowercase=False)
+        ),
     }
-    scores, absent = dict(zip(BLEUS, counted, strict=False)), {}
+    bleus = score_bleus(corpus, tokenised=tokenised) if set(names) & set(BLEUS) else []
+    scores, absent = dict(zip(BLEUS, bleus, strict=False)), {}
     for name in names:
         if name not in BLEUS:
             try:
@@ -73,22 +98,28 @@ def score(
     return {name: scores[name] for name in names if name in scores}, absent
 
 
-def tokenised(
-    hypotheses: Mapping[str, Written], references: Mapping[str, Sequence[Written]], how: str, *, timeout: float = 600.0
-) -> Corpus:
-    """Tokenise both sides, all sentences at once."""
-    everything = [hypotheses[key] for key in references]
-    everything += [written for several in references.values() for written in several]
+def check_names(names: Sequence[str], key: str = "metrics") -> None:
+    """Check that all of them are metrics."""
+    for name in names:
+        checks.one_of(key, name, NAMES)
+
+
+def align_segments(
+    hypotheses: Mapping[str, Segment], references: Mapping[str, Sequence[Segment]], how: str, *, timeout: float = 600.0
+) -> EvaluationSet:
+    """Tokenise both sides, all sentences at once, and align them."""
+    segments = [hypotheses[key] for key in references]
+    segments += [segment for several in references.values() for segment in several]
     words: list[Tokens]
     if how == "ptb":
         split = PtbTokeniser()
-        words = [tuple(split(written.text)) for written in everything]
+        words = [tuple(split(segment.text)) for segment in segments]
     elif how == "ptb-jar":
-        words = [tuple(made) for made in ptb.tokenise([written.text for written in everything], timeout=timeout)]
+        words = [tuple(line) for line in ptb.tokenise([segment.text for segment in segments], timeout=timeout)]
     elif how == "lower":
-        words = [tuple(word.lower() for word in written.words()) for written in everything]
+        words = [tuple(word.lower() for word in segment.words()) for segment in segments]
     else:
-        words = [written.words() for written in everything]
-    made = iter(words)
-    ours = {key: next(made) for key in references}
-    return Corpus.align(ours, {key: [next(made) for _ in several] for key, several in references.items()})
+        words = [segment.words() for segment in segments]
+    rest = iter(words)
+    ours = {key: next(rest) for key in references}
+    return EvaluationSet.align(ours, {key: [next(rest) for _ in several] for key, several in references.items()})

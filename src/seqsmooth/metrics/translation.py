@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from seqsmooth.metrics.corpus import Corpus, Id, Sentence, Tokens, joined
+from seqsmooth.metrics.evaluation_set import EvaluationSet, Id, Sentence, Tokens, join
 from seqsmooth.metrics.scores import Absent, Scores
 from seqsmooth.ops import checks
 
@@ -23,7 +23,7 @@ def sacrebleu(
     tokenise: str = "none",
     lowercase: bool = True,
 ) -> Scores:
-    """Corpus BLEU in points, 0 to 100, with the signature of sacreBLEU (Post 2018).
+    """EvaluationSet BLEU in points, 0 to 100, with the signature of sacreBLEU (Post 2018).
 
     The default is what Elbayad et al. (2018) report: sentences that are tokenised already, case-insensitive. For
     sentences as people write them, and numbers that compare between papers, `tokenise="13a"`. The score of a single
@@ -43,6 +43,23 @@ def sacrebleu(
         >>> scores.signature.split("|")[1]
         'case:lc'
     """
+    corpus = EvaluationSet.align(hypotheses, references)
+    texts = [_text(hypotheses[key], own) for key, own in zip(corpus.ids, corpus.hypotheses, strict=True)]
+    gold = [
+        [_text(*pair) for pair in zip(references[key], several, strict=True)]
+        for key, several in zip(corpus.ids, corpus.references, strict=True)
+    ]
+    return score_sacrebleu(corpus, (texts, gold), tokenise=tokenise, lowercase=lowercase)
+
+
+def score_sacrebleu(
+    corpus: EvaluationSet,
+    texts: tuple[Sequence[str], Sequence[Sequence[str]]] | None = None,
+    *,
+    tokenise: str = "none",
+    lowercase: bool = True,
+) -> Scores:
+    """Calculate sacreBLEU of tokens that are aligned, or of the texts that they come from, in the same order."""
     try:
         from sacrebleu.metrics.bleu import BLEU
     except ImportError as error:
@@ -50,26 +67,21 @@ def sacrebleu(
         raise Absent(f"sacreBLEU needs {rule}.") from error
     checks.one_of("tokenise", tokenise, sorted(BLEU.TOKENIZERS))
     checks.flag("lowercase", lowercase)
-    corpus = Corpus.align(hypotheses, references)
-    texts = {key: _text(hypotheses[key], own) for key, own in zip(corpus.ids, corpus.hypotheses, strict=True)}
-    gold = {
-        key: [_text(*pair) for pair in zip(references[key], several, strict=True)]
-        for key, several in zip(corpus.ids, corpus.references, strict=True)
-    }
-    how: dict[str, Any] = {"tokenize": tokenise, "lowercase": lowercase, "force": True, "smooth_method": "exp"}
+    ours, gold = texts or (list(map(join, corpus.hypotheses)), [list(map(join, row)) for row in corpus.references])
+    options: dict[str, Any] = {"tokenize": tokenise, "lowercase": lowercase, "force": True, "smooth_method": "exp"}
     try:
-        whole, single = BLEU(**how), BLEU(**how, effective_order=True)
+        whole, single = BLEU(**options), BLEU(**options, effective_order=True)
     except (ImportError, RuntimeError, OSError) as error:  # a package or a file that this tokeniser needs
         raise Absent(f"sacreBLEU has no tokeniser {tokenise!r} here: {' '.join(str(error).split())}") from error
     # Where an item has fewer references than others, sacreBLEU passes over None.
-    streams = [list(stream) for stream in zip_longest(*gold.values())]
-    value = float(whole.corpus_score(list(texts.values()), streams).score)
-    sentences = [single.sentence_score(texts[key], gold[key]) for key in gold]
-    counted = [[score.sys_len, score.ref_len, *score.counts, *score.totals] for score in sentences]
-    named = f"{whole.get_signature()}|items:{len(corpus)}|refs:{corpus.checksum()}"
-    each = {key: float(score.score) for key, score in zip(gold, sentences, strict=True)}
+    streams = [list(stream) for stream in zip_longest(*gold)]
+    value = float(whole.corpus_score(ours, streams).score)
+    sentences = [single.sentence_score(text, several) for text, several in zip(ours, gold, strict=True)]
+    counts = [[score.sys_len, score.ref_len, *score.counts, *score.totals] for score in sentences]
+    signature = f"{whole.get_signature()}|items:{len(corpus)}|refs:{corpus.checksum}"
+    each = {key: float(score.score) for key, score in zip(corpus.ids, sentences, strict=True)}
     name = f"sacreBLEU ({tokenise}{', lc' if lowercase else ''})"
-    return Scores(name, value, each, named, np.array(counted, dtype=np.float64), total, scale=1.0)
+    return Scores(name, value, each, signature, np.array(counts, dtype=np.float64), total, scale=1.0)
 
 
 def total(
@@ -86,4 +98,4 @@ def total(
 
 
 def _text(sentence: Sentence, tokens: Tokens) -> str:
-    return sentence if isinstance(sentence, str) else joined(tokens)
+    return sentence if isinstance(sentence, str) else join(tokens)

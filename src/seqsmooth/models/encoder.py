@@ -23,9 +23,9 @@ class Encoded(NamedTuple):
     """What both directions have read; the last state of a direction is that where its own sequence ends."""
 
     states: Tensor  # (S, B, 2H)
-    onward: Tensor  # (B, H) the last one
-    homeward: Tensor  # (B, H) likewise: at the first word
-    cells: Tensor | None  # (B, 2H) homeward's and onward's last; only where asked for
+    forward: Tensor  # (B, H) the last state of the forward direction: at the last word
+    backward: Tensor  # (B, H) the last state of the backward direction: at the first word
+    cells: Tensor | None  # (B, 2H) the last cells, of the backward direction first; only where asked for
 
 
 class BidirectionalEncoder(nn.Module):
@@ -46,7 +46,7 @@ class BidirectionalEncoder(nn.Module):
         >>> encoder = BidirectionalEncoder(size=4, units=3, kind="gru")
         >>> mask = torch.tensor([[True, True], [True, False]])  # (S, B): the second sequence has one word
         >>> read = encoder(torch.randn(2, 2, 4), mask)
-        >>> read.states.shape, torch.equal(read.onward[1], read.states[0, 1, :3])  # its last state is that of its word
+        >>> read.states.shape, torch.equal(read.forward[1], read.states[0, 1, :3])  # its last state is that of its word
         (torch.Size([2, 2, 6]), True)
     """
 
@@ -65,6 +65,7 @@ class BidirectionalEncoder(nn.Module):
         checks.must(not cells or kind == "lstm", "kind", "'lstm' where cells are wanted", repr(kind))
         make = nn.LSTM if kind == "lstm" else nn.GRU
         sizes = [size] + [2 * units] * (checks.at_least("layers", layers, 1) - 1)
+        # The names are those of weights in checkpoints: `forward` is taken by `nn.Module`.
         self.onward = nn.ModuleList(make(width, units) for width in sizes)
         self.homeward = nn.ModuleList(make(width, units) for width in sizes)
         self.dropout = nn.Dropout(checks.fraction("dropout", dropout))
@@ -82,15 +83,15 @@ class BidirectionalEncoder(nn.Module):
         for number, (right, left) in enumerate(zip(self.onward, self.homeward, strict=True)):
             read = self.dropout(states) if number else states
             turned = read.gather(0, turn.expand_as(read))
-            onward, backwards = _side_by_side(right, left, read, turned)
-            homeward = backwards.gather(0, turn.expand_as(backwards))
-            states = torch.cat([onward, homeward], -1)
-        last = onward.gather(0, ends.expand(-1, -1, onward.shape[-1])).squeeze(0)
+            forward, reversed_ = _side_by_side(right, left, read, turned)
+            backward = reversed_.gather(0, turn.expand_as(reversed_))
+            states = torch.cat([forward, backward], -1)
+        last = forward.gather(0, ends.expand(-1, -1, forward.shape[-1])).squeeze(0)
         cells = None
         if self.cells:
-            both = last_cell(left, turned, backwards, mask), last_cell(right, read, onward, mask)
+            both = last_cell(left, turned, reversed_, mask), last_cell(right, read, forward, mask)
             cells = torch.cat(both, -1)
-        return Encoded(states, last, homeward[0], cells)
+        return Encoded(states, last, backward[0], cells)
 
 
 def read_source(
@@ -138,7 +139,7 @@ def last_cell(
 
 
 def _side_by_side(right: nn.Module, left: nn.Module, read: Tensor, turned: Tensor) -> tuple[Tensor, Tensor]:
-    """Both directions of a pair.
+    """Run both directions of a pair.
 
     Each is a chain of small kernels that leaves most of a GPU idle, so there they run on two streams; autograd runs the
     way back on the same streams. Either waits for the other at both ends, so memory passes safely.
@@ -147,11 +148,11 @@ def _side_by_side(right: nn.Module, left: nn.Module, read: Tensor, turned: Tenso
     if here is not None and aside is not None:
         aside.wait_stream(here)
     with torch.cuda.stream(aside):
-        homeward, _ = left(turned)
-    onward, _ = right(read)
+        backward, _ = left(turned)
+    forward, _ = right(read)
     if here is not None and aside is not None:
         here.wait_stream(aside)
-    return onward, homeward
+    return forward, backward
 
 
 def _streams(device: torch.device) -> tuple[torch.cuda.Stream | None, torch.cuda.Stream | None]:

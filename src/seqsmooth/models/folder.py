@@ -10,6 +10,7 @@ from typing import Any
 import torch
 
 from seqsmooth.files.atomic import atomic_folder, atomic_write_text
+from seqsmooth.files.reading import read_record
 from seqsmooth.models.model import Model
 from seqsmooth.models.registry import build
 from seqsmooth.models.weights import load_weights, save_weights
@@ -55,13 +56,11 @@ def load(folder: str | os.PathLike[str], device: str | torch.device = "cpu") -> 
     folder = Path(folder)
     rule = "a folder that `seqsmooth.models.save` wrote"
     checks.must((folder / "config.json").is_file(), "folder", rule, str(folder))
-    try:
-        held = json.loads((folder / "config.json").read_text(encoding="utf-8"))
-        if held["kind"] != KIND:
-            raise ValueError(f"it is of the kind {held['kind']!r}")
-        config, words = dict(held["model"]), held["vocabulary"]
-    except (ValueError, KeyError, TypeError) as error:
-        raise ValueError(f"`folder` must be {rule}, but the config.json of {folder} is something else.") from error
+
+    def parse(value: Any) -> tuple[dict[str, Any], str | None]:
+        return dict(value["model"]), value["vocabulary"]
+
+    config, words = read_record(folder / "config.json", parse, rule, name="folder", kind=KIND)
     with torch.random.fork_rng(devices=[]):  # its first weights are not kept, and should not be noticed
         model = build(**config)
     load_weights(folder / "model.safetensors", model, vocabulary=words)

@@ -121,7 +121,7 @@ class Luong(Model[Annotations, Attentional]):
         source, mask = read_source(inputs, self.source_pad)
         read = self.encoder(self.source_dropout(self.source_embedding(source.t())), mask.t())
         values = read.states.transpose(0, 1).contiguous()
-        first = torch.cat([read.homeward, read.onward], -1)
+        first = torch.cat([read.backward, read.forward], -1)
         hidden = torch.tanh(self.bridge_dropout(self.bridge(first)))
         return Annotations(values, self.key(values), hidden, read.cells, mask)
 

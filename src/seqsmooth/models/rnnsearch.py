@@ -14,7 +14,7 @@ from seqsmooth.ops import checks
 from seqsmooth.ops.attention import additive_attention
 
 
-class Source(NamedTuple):
+class SourceMemory(NamedTuple):
     """A source sentence."""
 
     values: Tensor  # (B, S, C)
@@ -31,7 +31,7 @@ class Decoder(NamedTuple):
     fed: Tensor  # (B, D) what left last; (B, 0) without input feeding
 
 
-class RNNsearch(Model[Source, Decoder]):
+class RNNsearch(Model[SourceMemory, Decoder]):
     """RNNsearch, Bahdanau et al. 2015: a bidirectional encoder, and a decoder that looks before it reads each word.
 
     With s the state of the decoder's first layer, c_t = attention(s_{t-1}), s_t = cell(s_{t-1}, [y_{t-1}, c_t]). Layers
@@ -134,15 +134,15 @@ class RNNsearch(Model[Source, Decoder]):
     def encode(
         self,
         *inputs: Tensor,  # source ids (B, S), and if PAD does not tell it their mask (B, S) bool, True before padding
-    ) -> Source:
+    ) -> SourceMemory:
         """Read the source both ways."""
         source, mask = read_source(inputs, self.source_pad)
         read = self.encoder(self.source_dropout(self.source_embedding(source.t())), mask.t())
         values = read.states.transpose(0, 1).contiguous()
-        first = torch.tanh(self.bridge(read.homeward)).view(-1, self.layers, self.units)
-        return Source(values, self.key(values), first, mask)
+        first = torch.tanh(self.bridge(read.backward)).view(-1, self.layers, self.units)
+        return SourceMemory(values, self.key(values), first, mask)
 
-    def start(self, memory: Source) -> Decoder:
+    def start(self, memory: SourceMemory) -> Decoder:
         """From the encoder's last state, the cells empty."""
         first, size = memory.first, 0 if self.feed_gates is None else self.head.in_features
         cell = torch.zeros_like(first if self.cell == "lstm" else first[:, :0])
@@ -150,7 +150,7 @@ class RNNsearch(Model[Source, Decoder]):
 
     def decode(
         self,
-        memory: Source,
+        memory: SourceMemory,
         tokens: Tensor,  # (B, T)
     ) -> Tensor:  # (B, T, D)
         """The hidden states after each of the tokens."""
@@ -187,7 +187,7 @@ class RNNsearch(Model[Source, Decoder]):
 
     def step(
         self,
-        memory: Source,
+        memory: SourceMemory,
         state: Decoder,
         tokens: Tensor,  # (B,)
     ) -> tuple[Tensor, Decoder]:  # (B, D)
@@ -198,7 +198,7 @@ class RNNsearch(Model[Source, Decoder]):
 
     def _advance(
         self,
-        memory: Source,
+        memory: SourceMemory,
         state: Decoder,
         gates: Tensor,  # (B, G)
         words: Tensor,  # (B, E)
@@ -219,7 +219,7 @@ class RNNsearch(Model[Source, Decoder]):
 
     def _look(
         self,
-        memory: Source,
+        memory: SourceMemory,
         state: Decoder,
         gates: Tensor,  # (B, G)
     ) -> tuple[Tensor, Decoder]:  # (B, C) context, the first layer's state

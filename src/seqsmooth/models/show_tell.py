@@ -17,14 +17,14 @@ class Image(NamedTuple):
     token: Tensor  # (B, E)
 
 
-class Cell(NamedTuple):
+class LSTMState(NamedTuple):
     """The state of an LSTM."""
 
     hidden: Tensor  # (B, H)
     cell: Tensor  # (B, H)
 
 
-class ShowTell(Model[Image, Cell]):
+class ShowTell(Model[Image, LSTMState]):
     """Show and Tell, Vinyals et al. 2015: an LSTM reads the image, then the words.
 
     The whole sequence is one call of `nn.LSTM`, so of cuDNN on a GPU.
@@ -88,10 +88,10 @@ class ShowTell(Model[Image, Cell]):
         check_features(features, None, self.feature_size, letters="(B, F)", weight=self.image.weight)
         return Image(self.image(features))
 
-    def start(self, memory: Image) -> Cell:
+    def start(self, memory: Image) -> LSTMState:
         """After the image."""
         _, (hidden, cell) = self.lstm(self.image_dropout(memory.token).unsqueeze(0))
-        return Cell(hidden.squeeze(0), cell.squeeze(0))
+        return LSTMState(hidden.squeeze(0), cell.squeeze(0))
 
     def decode(
         self,
@@ -109,12 +109,12 @@ class ShowTell(Model[Image, Cell]):
     def step(
         self,
         memory: Image,
-        state: Cell,
+        state: LSTMState,
         tokens: Tensor,  # (B,)
-    ) -> tuple[Tensor, Cell]:  # (B, H)
+    ) -> tuple[Tensor, LSTMState]:  # (B, H)
         """The hidden state after one more token."""
         words = self.embedding_dropout(self.embedding(tokens)).unsqueeze(0)
         before = state.hidden.unsqueeze(0), state.cell.unsqueeze(0)
         _, (hidden, cell) = self.lstm(words, before)
-        after = Cell(hidden.squeeze(0), cell.squeeze(0))
+        after = LSTMState(hidden.squeeze(0), cell.squeeze(0))
         return self.output_dropout(after.hidden), after

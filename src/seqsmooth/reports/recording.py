@@ -13,7 +13,7 @@ from typing import Any
 
 import numpy as np
 
-from seqsmooth.decoding import Hypothesis, read_hypotheses
+from seqsmooth.decoding import Hypothesis, load_hypotheses
 from seqsmooth.metrics.report import Report
 from seqsmooth.metrics.scores import Scores
 from seqsmooth.ops import checks
@@ -74,7 +74,7 @@ def _finished(folder: Path) -> Run:
 
 
 def _record(runs: Sequence[Run], decoded: Path, scored: Path) -> Record:
-    hypotheses = read_hypotheses(decoded)
+    hypotheses = load_hypotheses(decoded)
     ids = [str(name) for name, _ in hypotheses]
     report = Report.load(scored)
     for scores in report.scores.values():

@@ -10,23 +10,17 @@ from typing import Any
 
 import numpy as np
 
-from seqsmooth.metrics import suite
 from seqsmooth.metrics.bootstrap import Comparison, compare
 from seqsmooth.metrics.report import Report
 from seqsmooth.metrics.scores import Floats, Scores
+from seqsmooth.metrics.suite import check_names
+from seqsmooth.metrics.tasks import TASKS
 from seqsmooth.ops import checks
 from seqsmooth.reports.alike import Member, check_row
 from seqsmooth.reports.losses import LossName, name_loss
 from seqsmooth.training.evaluation import Judge
 from seqsmooth.training.runs import Run
 from seqsmooth.training.writing import check_own
-
-SHOWN = {
-    "captions": ("bleu-1", "bleu-4", "rouge-l", "meteor", "cider", "spice"),
-    "translation": ("sacrebleu", "sacrebleu-13a"),
-}
-"""The columns of a table by the task, where the runs have them."""
-
 
 ORDER = (
     "MLE",
@@ -143,13 +137,13 @@ def shared_metrics(rows: Iterable[Row], wanted: Sequence[str] | None = None) -> 
     """The metrics of a table: those wanted, or those of the task that every row has."""
     rows = list(rows)
     if wanted is not None:
+        check_names(wanted)
         for name in wanted:
-            checks.one_of("metrics", name, suite.NAMES)
             for row in rows:
                 rule = f"one that all runs are scored by (`seqsmooth decode RUN --metrics {name}`)"
                 checks.must(name in row.metrics, "metrics", rule, f"{name}, which {row.label} lacks,")
         return tuple(wanted)
-    shown = SHOWN[str(rows[0].runs[0].manifest["task"])]
+    shown = TASKS[str(rows[0].runs[0].manifest["task"])].table
     return tuple(name for name in shown if all(name in row.metrics for row in rows))
 
 
@@ -173,7 +167,5 @@ def _scores(run: Run, split: str, judges: dict[str, Judge]) -> Mapping[str, Scor
     corpus = run.corpus()
     judge = judges.setdefault(corpus.fingerprint, Judge(corpus, split))
     rows = {name: row for row, name in enumerate(corpus.ids(split))}
-    written = {rows[name]: found[0].tokens if found else () for name, found in run.hypotheses(split)}
-    names = ("bleu-1", "bleu-4", "rouge-l", "cider") if corpus.task == "captions" else ("sacrebleu",)
-    scores, _ = judge.scores(written, names)
+    scores, _ = judge.scores({rows[name]: several for name, several in run.hypotheses(split)}, TASKS[corpus.task].quick)
     return scores

@@ -24,7 +24,7 @@ class Caption:
 
 
 @dataclass(frozen=True, slots=True)
-class Image:
+class CaptionedImage:
     """An image of a file of captions.
 
     Attributes:
@@ -41,27 +41,27 @@ class Image:
 
 
 @pause_collector()
-def read_images(path: str | os.PathLike[str], name: str = "captions") -> list[Image]:
+def read_captions(path: str | os.PathLike[str], name: str = "captions") -> list[CaptionedImage]:
     """The images of a file, in its order."""
-    held = read_json(path, name)
-    if isinstance(held, dict) and isinstance(held.get("annotations"), list):
-        found = _annotated(held, path)
-    elif isinstance(held, dict) and isinstance(held.get("images"), list):
-        found = _karpathy(held, path)
+    content = read_json(path, name)
+    if isinstance(content, dict) and isinstance(content.get("annotations"), list):
+        images = _annotated(content, path)
+    elif isinstance(content, dict) and isinstance(content.get("images"), list):
+        images = _karpathy(content, path)
     else:
         rule = 'Karpathy\'s json (with "images") or COCO\'s annotations (with "annotations")'
         raise ValueError(f"`{name}` must be {rule}, but {path} is neither.")
-    checks.must(len(found) > 0, name, "a file with images", f"{path}, which has none")
+    checks.must(len(images) > 0, name, "a file with images", f"{path}, which has none")
     seen: set[int | str] = set()
-    for image in found:
+    for image in images:
         checks.must(image.id not in seen, name, "a file with each image once", f"{path}, with {image.id!r} twice")
         seen.add(image.id)
-    return found
+    return images
 
 
-def _karpathy(held: dict[str, Any], path: str | os.PathLike[str]) -> list[Image]:
-    found = []
-    for place, image in enumerate(held["images"], 1):
+def _karpathy(content: dict[str, Any], path: str | os.PathLike[str]) -> list[CaptionedImage]:
+    images = []
+    for place, image in enumerate(content["images"], 1):
         try:
             captions = tuple(_caption(sentence) for sentence in image["sentences"])
             names: dict[str, int | str] = {}
@@ -71,10 +71,10 @@ def _karpathy(held: dict[str, Any], path: str | os.PathLike[str]) -> list[Image]
             if "filename" in names:
                 names["stem"] = PurePath(str(names["filename"])).stem
             identity = names.get("cocoid", names.get("imgid", place - 1))
-            found.append(Image(identity, str(image["split"]), captions, names))
+            images.append(CaptionedImage(identity, str(image["split"]), captions, names))
         except (KeyError, TypeError, AttributeError) as error:
             raise ValueError(f"Image {place} of {path} must be {_KARPATHY}, but is something else instead.") from error
-    return found
+    return images
 
 
 def _caption(sentence: dict[str, Any]) -> Caption:
@@ -89,31 +89,31 @@ def _caption(sentence: dict[str, Any]) -> Caption:
     return Caption(raw, words)
 
 
-def _annotated(held: dict[str, Any], path: str | os.PathLike[str]) -> list[Image]:
+def _annotated(content: dict[str, Any], path: str | os.PathLike[str]) -> list[CaptionedImage]:
     rule = 'an object with "image_id" and "caption"'
     captions: dict[int | str, list[Caption]] = {}
     files: dict[int | str, str] = {}
     try:
-        for image in held.get("images", []):
+        for image in content.get("images", []):
             # An image without a caption is still one to be captioned.
             captions[_identity(image["id"])] = []
             if "file_name" in image:
                 files[image["id"]] = str(image["file_name"])
     except (KeyError, TypeError) as error:
         raise ValueError(f'The "images" of {path} must be objects with "id", but are something else.') from error
-    for place, entry in enumerate(held["annotations"], 1):
+    for place, entry in enumerate(content["annotations"], 1):
         try:
             caption = _caption({"raw": entry["caption"]})
             captions.setdefault(_identity(entry["image_id"]), []).append(caption)
         except (KeyError, TypeError) as error:
             raise ValueError(f"Annotation {place} of {path} must be {rule}, but is something else instead.") from error
-    found = []
+    images = []
     for identity, several in captions.items():
         names: dict[str, int | str] = {"cocoid": identity}
         if identity in files:
             names |= {"filename": files[identity], "stem": PurePath(files[identity]).stem}
-        found.append(Image(identity, "", tuple(several), names))
-    return found
+        images.append(CaptionedImage(identity, "", tuple(several), names))
+    return images
 
 
 def _identity(value: object) -> int | str:

@@ -9,7 +9,7 @@ from seqsmooth.files.collector import pause_collector
 from seqsmooth.files.paths import check_source
 from seqsmooth.files.reading import read_lines
 from seqsmooth.ops import checks
-from seqsmooth.text.captions import read_images
+from seqsmooth.text.captions import read_captions
 from seqsmooth.text.tokenisers import Tokeniser, WhitespaceTokeniser
 
 
@@ -39,7 +39,7 @@ def read_sentences(
 def _captions(
     path: str | os.PathLike[str], tokeniser: Tokeniser | None, splits: Sequence[str]
 ) -> tuple[list[list[str]], str]:
-    images = read_images(path, "corpus")
+    images = read_captions(path, "corpus")
     there = sorted({image.split for image in images if image.split})
     for split in splits:
         checks.one_of("splits", split, there)

@@ -129,19 +129,19 @@ class GloVe:
 
     def _batches(
         self, counted: Cooccurrence, generator: torch.Generator, device: torch.device, dtype: torch.dtype
-    ) -> list[Batch]:
+    ) -> list[PairBatch]:
         entries = len(counted.values)
         fullest = max(int(torch.bincount(side).max()) for side in (counted.rows, counted.columns))
         wanted = max(ceil(fullest / _FULLEST), _LEAST) if self.batches is None else self.batches
         shuffled = torch.randperm(entries, generator=generator)
         return [
-            Batch.of(counted, chosen.sort().values, self.x_max, self.exponent, device, dtype)
+            PairBatch.of(counted, chosen.sort().values, self.x_max, self.exponent, device, dtype)
             for chosen in shuffled.tensor_split(min(wanted, entries))
         ]
 
 
 @dataclass(frozen=True, eq=False)
-class Batch:
+class PairBatch:
     """Some entries of the matrix, sorted by row, and how to walk them by column.
 
     Then each sum over the entries of a word is one bag of `embedding_bag`, which reads what it needs and no more, and
@@ -166,7 +166,7 @@ class Batch:
         exponent: float,
         device: torch.device,
         dtype: torch.dtype,
-    ) -> Batch:
+    ) -> PairBatch:
         """The chosen entries."""
         rows, columns, values = counted.rows[chosen], counted.columns[chosen], counted.values[chosen]
         ids = torch.arange(counted.size)
@@ -212,7 +212,7 @@ class Factors:
         together = words if combine == "word" else words + contexts
         return (together / 2 if combine == "mean" else together).float().cpu()
 
-    def gradients(self, batch: Batch) -> tuple[Tensor, Tensor, Tensor]:  # (), (V, d + 2), (V, d + 2)
+    def gradients(self, batch: PairBatch) -> tuple[Tensor, Tensor, Tensor]:  # (), (V, d + 2), (V, d + 2)
         """The loss 1/2 sum f(X) (w w~ + b + b~ - ln X)^2 of a batch, and its gradients."""
         # The products of some rows with some columns are what `embedding_bag` differentiates its weights by.
         products = torch.ops.aten._embedding_bag_per_sample_weights_backward(
@@ -232,7 +232,7 @@ class Factors:
         contexts[:, -2] = 0
         return (pulls * errors).sum() / 2, words, contexts
 
-    def step(self, batch: Batch, rate: float) -> Tensor:  # ()
+    def step(self, batch: PairBatch, rate: float) -> Tensor:  # ()
         """One step of AdaGrad as Stanford's program takes it, and the loss before: squares are of rate x gradient."""
         loss, *slopes = self.gradients(batch)
         tables = ((self.words, self.word_squares), (self.contexts, self.context_squares))

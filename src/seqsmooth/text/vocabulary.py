@@ -9,7 +9,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from itertools import chain
-from pathlib import Path
+from typing import Any
 
 import numpy as np
 import torch
@@ -17,6 +17,7 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from seqsmooth.files.atomic import atomic_write_text
+from seqsmooth.files.reading import read_record
 from seqsmooth.ops import checks
 from seqsmooth.smoothing import Specials
 from seqsmooth.text.pieces import join, mark_of
@@ -201,7 +202,7 @@ class Vocabulary:
 
     def save(self, path: str | os.PathLike[str]) -> None:
         """Write the file whole or not at all."""
-        held = {
+        value = {
             "kind": _KIND,
             "checksum": self.checksum,
             "tokeniser": self.tokeniser,
@@ -210,23 +211,19 @@ class Vocabulary:
             "counts": self.counts,
         }
         with atomic_write_text(path) as file:
-            json.dump(held, file, ensure_ascii=False, indent=0)
+            json.dump(value, file, ensure_ascii=False, indent=0)
             file.write("\n")
 
     @classmethod
     def load(cls, path: str | os.PathLike[str]) -> Vocabulary:
         """Read what `save` wrote."""
-        path = Path(path)
-        rule = "a file written by `Vocabulary.save`"
-        try:
-            held = json.loads(path.read_text(encoding="utf-8"))
-            if held["kind"] != _KIND:
-                raise ValueError(f"it is of the kind {held['kind']!r}")
-            words = tuple(str(word) for word in held["words"])
-            counts = tuple(int(n) for n in held["counts"])
-            vocabulary = cls(words, counts, int(held["min_count"]), str(held["tokeniser"]))
-            if vocabulary.checksum != held["checksum"]:
+
+        def parse(value: Any) -> Vocabulary:
+            words = tuple(str(word) for word in value["words"])
+            counts = tuple(int(n) for n in value["counts"])
+            vocabulary = cls(words, counts, int(value["min_count"]), str(value["tokeniser"]))
+            if vocabulary.checksum != value["checksum"]:
                 raise ValueError("its words are not those that were written")
-        except (ValueError, KeyError, TypeError) as error:
-            raise ValueError(f"`path` must be {rule}, but {path} is damaged or something else instead.") from error
-        return vocabulary
+            return vocabulary
+
+        return read_record(path, parse, "a file written by `Vocabulary.save`", name="path", kind=_KIND)

@@ -10,8 +10,8 @@ from torch import Tensor
 
 from seqsmooth.decoding import BeamSearch, Decodable, Greedy, Hypothesis
 from seqsmooth.metrics import suite
+from seqsmooth.metrics.evaluation_set import EvaluationSet
 from seqsmooth.metrics.scores import Scores
-from seqsmooth.metrics.sentences import Written
 from seqsmooth.models import Model
 from seqsmooth.ops import checks
 from seqsmooth.smoothing import mle
@@ -53,20 +53,26 @@ def decode(
 
 
 class Judge:
-    """Scores what was written for a split against all its references, which are read once."""
+    """Scores hypotheses of a split against all its references, which are read once."""
 
     def __init__(self, corpus: Corpus, split: str) -> None:
         self.vocabulary = corpus.vocabulary
         self.ids = [str(name) for name in corpus.ids(split)]
-        self.references = [[_written(words) for words in several] for several in corpus.references(split)]
+        self.references = corpus.references(split)
 
     def scores(
-        self, written: Mapping[int, Sequence[int]], metrics: Sequence[str]
+        self, hypotheses: Mapping[int, Sequence[Hypothesis]], metrics: Sequence[str]
     ) -> tuple[dict[str, Scores], dict[str, str]]:
-        """Metrics of token ids by row of the split; and why others are absent."""
-        ours = {self.ids[row]: _written(self.vocabulary.sentence(tokens)) for row, tokens in written.items()}
-        theirs = {self.ids[row]: self.references[row] for row in written}
-        return suite.score(ours, theirs, metrics)
+        """Score the best hypothesis of each row of the split; and say why metrics are absent.
+
+        An item without hypotheses scores as an empty sentence does.
+        """
+        words = {
+            self.ids[row]: self.vocabulary.sentence(several[0].tokens) if several else []
+            for row, several in hypotheses.items()
+        }
+        references = {self.ids[row]: self.references[row] for row in hypotheses}
+        return suite.score_set(EvaluationSet.align(words, references), metrics)
 
 
 class Validator:
@@ -109,22 +115,22 @@ class Validator:
         self, model: Model[Any, Any], advance: Callable[[int, int], None] = lambda done, of: None
     ) -> dict[str, float]:
         """The metrics in the unit of papers, and the NLL a token."""
-        written: dict[int, tuple[int, ...]] = {}
+        hypotheses: dict[int, list[Hypothesis]] = {}
         mine = self.rows[self.rank :: self.world]
         for batch in decode(model, self.corpus, self.split, mine, self.search, self.section.batch_size, self.device):
-            written |= {row: hypotheses[0].tokens if hypotheses else () for row, hypotheses in batch}
-            advance(len(written), len(mine))
+            hypotheses |= dict(batch)
+            advance(len(hypotheses), len(mine))
         total, tokens = self._nll(model)
         if self.world > 1:
             parts: list[Any] = [None] * self.world
-            torch.distributed.all_gather_object(parts, (written, total, tokens))
-            written = {row: found for part in parts for row, found in part[0].items()}
+            torch.distributed.all_gather_object(parts, (hypotheses, total, tokens))
+            hypotheses = {row: several for part in parts for row, several in part[0].items()}
             total, tokens = sum(part[1] for part in parts), sum(part[2] for part in parts)
-        scores, absent = self.judge.scores({row: written[row] for row in self.rows}, self.section.metrics)
+        scores, absent = self.judge.scores({row: hypotheses[row] for row in self.rows}, self.section.metrics)
         if self.section.monitor in absent:
             why = absent[self.section.monitor]
             raise ValueError(f"`validation.monitor` must be a metric that can be calculated here: {why}")
-        return {"nll": total / max(tokens, 1)} | {name: held.scale * held.value for name, held in scores.items()}
+        return {"nll": total / max(tokens, 1)} | {name: score.scale * score.value for name, score in scores.items()}
 
     @torch.no_grad()
     def _nll(self, model: Model[Any, Any]) -> tuple[float, float]:
@@ -139,7 +145,3 @@ class Validator:
             sums.append(torch.stack([loss.nll.double(), loss.tokens.double()]))
         total, tokens = torch.stack(sums).sum(0).tolist()
         return total, tokens
-
-
-def _written(words: Sequence[str]) -> Written:
-    return Written(" ".join(words), tuple(words))

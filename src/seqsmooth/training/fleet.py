@@ -13,6 +13,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from types import FrameType
 
+from seqsmooth.console import StatusLine
 from seqsmooth.files.locks import try_lock
 from seqsmooth.ops import checks
 from seqsmooth.training.signals import stopped_by_signals
@@ -24,7 +25,7 @@ THREADS = "OMP_NUM_THREADS"
 
 
 @dataclass(frozen=True)
-class Job:
+class FleetJob:
     """The words after `seqsmooth` of one run, and its folder, by which it is called."""
 
     folder: Path
@@ -33,18 +34,18 @@ class Job:
 
 @dataclass
 class _Running:
-    job: Job
+    job: FleetJob
     process: subprocess.Popen[bytes]
     began: float = field(default_factory=time.monotonic)
 
 
-Watch = Callable[[Sequence[Job], Sequence[Job]], None]
+Watch = Callable[[Sequence[FleetJob], Sequence[FleetJob]], None]
 """Is told which jobs run and which wait."""
 
 
 def run_fleet(
-    jobs: Sequence[Job], at_once: int, *, threads: int | None = None, watch: Watch | None = None
-) -> list[Job]:
+    jobs: Sequence[FleetJob], at_once: int, *, threads: int | None = None, watch: Watch | None = None
+) -> list[FleetJob]:
     """Do all jobs, so many at once, and return those that failed, in their order.
 
     What each says goes to its folder; here, on stderr, is one line of where it all stands. Ctrl-C and SIGTERM let the
@@ -74,12 +75,13 @@ def cores() -> int:
 
 
 class _Fleet:
-    def __init__(self, jobs: Sequence[Job], at_once: int, threads: int | None, watch: Watch | None) -> None:
+    def __init__(self, jobs: Sequence[FleetJob], at_once: int, threads: int | None, watch: Watch | None) -> None:
         self.waiting, self.at_once, self.watch = list(jobs), at_once, watch
         self.running: list[_Running] = []
-        self.failed: list[Job] = []
+        self.failed: list[FleetJob] = []
         self.seconds: list[float] = []  # of what has ended well
         self.stops = 0
+        self.line = StatusLine()
         # Runs share the cores: with a pool of threads for each core each, they would wait for each other.
         self.environment = {THREADS: str(max(1, cores() // at_once))} | os.environ
         if threads is not None:
@@ -96,7 +98,7 @@ class _Fleet:
                 if not self.stops:
                     self._ended(each)
             if self.watch is None:
-                _say(self._status(), passing=True)
+                self.line.show(self._status())
             else:
                 self.watch([each.job for each in self.running], self.waiting)
             time.sleep(PAUSE)
@@ -115,14 +117,14 @@ class _Fleet:
         for each in self.running:
             each.process.wait()
 
-    def _start(self, job: Job) -> None:
+    def _start(self, job: FleetJob) -> None:
         try:
             self._launch(job)
         except OSError as error:  # a file in the way, a full disk
             where = "" if error.filename is None else f" ({error.filename})"
             self._failed(job, f"the system says: {error.strerror or error}{where}", log=False)
 
-    def _launch(self, job: Job) -> None:
+    def _launch(self, job: FleetJob) -> None:
         job.folder.mkdir(parents=True, exist_ok=True)
         with (job.folder / LOG).open("ab") as log:
             if not try_lock(log):  # which the run holds as long as it lives, even where this process has died
@@ -147,19 +149,19 @@ class _Fleet:
             return
         self.seconds.append(seconds)
         if self.watch is None:
-            _say(f"{each.job.folder}: done in {seconds:.0f} s; {self._status()}")
+            self.line.write(f"{each.job.folder}: done in {seconds:.0f} s; {self._status()}")
 
-    def _failed(self, job: Job, why: str, *, log: bool = True) -> None:
+    def _failed(self, job: FleetJob, why: str, *, log: bool = True) -> None:
         self.failed.append(job)
-        _say(f"{job.folder}: failed: {why}" + (f" ({job.folder / LOG})" if log else ""))
+        self.line.write(f"{job.folder}: failed: {why}" + (f" ({job.folder / LOG})" if log else ""))
 
     def _status(self) -> str:
         counts = (f"{len(self.seconds)} done", f"{len(self.running)} running", f"{len(self.waiting)} waiting")
-        told = ", ".join((*counts, f"{len(self.failed)} failed"))
+        status = ", ".join((*counts, f"{len(self.failed)} failed"))
         if self.stops:
-            return f"stopping: {told}"
+            return f"stopping: {status}"
         left = self._left()
-        return told if left is None else f"{told}, about {left / 60:.1f} min left"
+        return status if left is None else f"{status}, about {left / 60:.1f} min left"
 
     def _left(self) -> float | None:
         """Seconds, if runs that come take as long as those that have ended."""
@@ -182,13 +184,3 @@ def _why(each: _Running) -> str:
         text = ""
     lines = [line.strip() for line in text.replace("\r", "\n").split("\n") if line.strip()]
     return lines[-1] if lines else f"it ended with status {status} and said nothing"
-
-
-def _say(text: str, *, passing: bool = False) -> None:
-    """Write a line; a passing one is the last on a terminal, and nothing elsewhere."""
-    terminal = sys.stderr.isatty()
-    if terminal:
-        sys.stderr.write(f"\r\x1b[K{text}" if passing else f"\r\x1b[K{text}\n")
-    elif not passing:
-        sys.stderr.write(text + "\n")
-    sys.stderr.flush()

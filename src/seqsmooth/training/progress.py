@@ -9,6 +9,7 @@ from typing import Any
 import pytorch_lightning as pl
 from pytorch_lightning.callbacks import ProgressBar
 
+from seqsmooth.console import StatusLine
 from seqsmooth.training.learner import Learner
 
 
@@ -36,7 +37,7 @@ class StepBar(ProgressBar):
             from tqdm import tqdm  # type: ignore[import-untyped]
 
             done, name = pl_module.steps_done, pl_module.config.name
-            often = 0.5 if sys.stderr.isatty() else 30.0  # in a file every look stays
+            often = 0.5 if StatusLine().rewrites else 30.0  # in a file every look stays
             self.bar = tqdm(
                 total=self.steps, initial=done, desc=name, unit="step", file=sys.stderr, mininterval=often, leave=True
             )

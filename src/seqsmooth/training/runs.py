@@ -12,8 +12,9 @@ from typing import TYPE_CHECKING, Any, Literal
 
 import torch
 
-from seqsmooth.decoding import Hypothesis, read_hypotheses
+from seqsmooth.decoding import Hypothesis, load_hypotheses
 from seqsmooth.files.atomic import atomic_write_text
+from seqsmooth.files.reading import read_record
 from seqsmooth.models.weights import load_weights
 from seqsmooth.ops import checks
 from seqsmooth.training.config import Config, plain
@@ -58,13 +59,7 @@ class Run:
         folder = Path(folder)
         rule = "the folder of a run of `seqsmooth train`"
         checks.must((folder / "manifest.json").is_file(), "run", rule, str(folder))
-        try:
-            held = json.loads((folder / "manifest.json").read_text(encoding="utf-8"))
-            if held["kind"] != KIND:
-                raise ValueError(f"it is of the kind {held['kind']!r}")
-        except (OSError, ValueError, KeyError, TypeError) as error:
-            raise ValueError(f"`run` must be {rule}, but the manifest of {folder} is damaged.") from error
-        return cls(folder, held)
+        return cls(folder, read_record(folder / "manifest.json", dict, rule, name="run", kind=KIND))
 
     @property
     def name(self) -> str:
@@ -112,16 +107,26 @@ class Run:
 
     def hypotheses(self, split: str) -> list[tuple[int | str, list[Hypothesis]]]:
         """What was decoded: the id of each item, and its hypotheses, the best first."""
-        return list(read_hypotheses(self.decoded(split)))
+        return list(load_hypotheses(self.decoded(split)))
 
     def corpus(self, folder: str | Path | None = None) -> Corpus:
         """The corpus that it learned from, if that is still the same: where it was, or in another folder."""
         from seqsmooth.data import open_corpus
 
-        said = self.manifest["data"]
-        corpus = open_corpus(find_corpus(said["folder"] if folder is None else folder))
-        check_fingerprint(corpus, said["fingerprint"])
+        data = self.manifest["data"]
+        corpus = open_corpus(find_corpus(data["folder"] if folder is None else folder))
+        check_fingerprint(corpus, data["fingerprint"])
         return corpus
+
+    def model(self, corpus: Corpus, which: Which = "best", device: str | torch.device = "cpu") -> Model[Any, Any]:
+        """The model, ready to write, with the weights that were the best in validation, or the last."""
+        from seqsmooth.training.build import Builder
+
+        config = replace(self.config, model=without_starts(self.config.model))
+        with torch.random.fork_rng(devices=[]):
+            model = Builder(corpus).model(config)
+        load_weights(self.weights(which), model, vocabulary=corpus.vocabulary.checksum)
+        return model.to(device).eval()
 
 
 def create_run(folder: Path, config: Config, corpus: Corpus, facts: Mapping[str, Any]) -> Run:
@@ -203,15 +208,9 @@ def load_model(
         device: where the model goes.
         data: where its corpus is now; where it was by default.
     """
-    from seqsmooth.training.build import Builder
-
     run = Run.open(folder)
-    corpus, config = run.corpus(data), run.config
-    config = replace(config, model=without_starts(config.model))
-    with torch.random.fork_rng(devices=[]):
-        model = Builder(corpus).model(config)
-    load_weights(run.weights(which), model, vocabulary=corpus.vocabulary.checksum)
-    return model.to(device).eval(), corpus
+    corpus = run.corpus(data)
+    return run.model(corpus, which, device), corpus
 
 
 def versions() -> dict[str, str]:

@@ -20,7 +20,7 @@ from pytorch_lightning.strategies import DDPStrategy, SingleDeviceStrategy, Stra
 
 from seqsmooth.data import Corpus, open_corpus
 from seqsmooth.files.locks import try_lock
-from seqsmooth.metrics import suite
+from seqsmooth.metrics.suite import check_names
 from seqsmooth.ops import checks
 from seqsmooth.smoothing import Objective
 from seqsmooth.training.build import Builder
@@ -122,8 +122,7 @@ def _check(config: Config, builder: Builder) -> None:
     for name, split in (("train", config.data.train), ("validation", config.data.validation)):
         checks.one_of(f"data.{name}", split, tuple(corpus.splits))
     checks.must(len(validation.metrics) > 0, "validation.metrics", "a metric or more", "none")
-    for name in validation.metrics:
-        checks.one_of("validation.metrics", name, suite.NAMES)
+    check_names(validation.metrics, "validation.metrics")
     rule = f"one of `validation.metrics`, {', '.join(validation.metrics)}"
     checks.must(validation.monitor in validation.metrics, "validation.monitor", rule, validation.monitor)
     installed = "sacrebleu" not in validation.monitor or find_spec("sacrebleu") is not None

@@ -1,4 +1,4 @@
-"""From runs to hypotheses of a split and their scores."""
+"""Decode a split with the models of runs, and score the hypotheses."""
 
 from __future__ import annotations
 
@@ -11,32 +11,34 @@ from typing import Any, cast
 import torch
 
 from seqsmooth.data import Corpus
-from seqsmooth.decoding import BeamSearch, Decodable, Ensemble, HypothesisFile, read_hypotheses
+from seqsmooth.decoding import BeamSearch, Decodable, Ensemble, Hypothesis, HypothesisFile, load_hypotheses
 from seqsmooth.decoding.ensemble import MEANS, Mean
 from seqsmooth.decoding.rules import NORMALISATIONS
 from seqsmooth.files.atomic import atomic_write_text
 from seqsmooth.files.paths import check_destination
-from seqsmooth.metrics import suite
 from seqsmooth.metrics.report import Report
+from seqsmooth.metrics.suite import check_names
+from seqsmooth.metrics.tasks import TASKS
 from seqsmooth.ops import checks
 from seqsmooth.training.evaluation import Judge, decode, make_search
-from seqsmooth.training.runs import Run, Which, load_model
+from seqsmooth.training.runs import Run, Which
 
-TRANSLATIONS = ("sacrebleu", "bleu-4")
+Written = dict[int | str, list[Hypothesis]]
+"""The hypotheses of each item by its id, the best first."""
 
 
 @dataclass(frozen=True)
-class Request:
-    """What to write.
+class DecodingOptions:
+    """Which runs decode which split, how, and what is scored.
 
     Attributes:
         runs: folders of runs; several make an ensemble.
         split: of the corpus of the first.
-        beam: width; that of the config of the first run by default.
+        beam: its width; that of the config of the first run by default.
         best: hypotheses an item.
         which: "best" or "last" weights.
         mean: of an ensemble.
-        batch_size: items at a time; likewise.
+        batch_size: items at a time; as the config of the first run by default.
         device: "auto", "cuda" or "cpu".
         out: the file; in the folder of the run by default.
         overwrite: replace hypotheses that were written in another way.
@@ -60,8 +62,18 @@ class Request:
     length: str | None = None
 
 
-def write_split(request: Request, progress: Callable[[int, int], None] = lambda done, of: None) -> Report | None:
-    """Decode what is not decoded yet, score it where that is asked for, and say what the scores are."""
+def write_split(
+    request: DecodingOptions,
+    progress: Callable[[int, int], None] = lambda done, of: None,
+    corpus: Corpus | None = None,
+) -> Report | None:
+    """Decode what is not decoded yet, score it where that is asked for, and return the scores.
+
+    Args:
+        request: what to do.
+        progress: called with how many items are decoded, and of how many.
+        corpus: of the first run; opened by default.
+    """
     runs = [Run.open(folder) for folder in request.runs]
     _check_members(runs)
     checks.one_of("which", request.which, ("best", "last"))
@@ -73,20 +85,19 @@ def write_split(request: Request, progress: Callable[[int, int], None] = lambda 
     checks.must(len(runs) == 1 or request.out is not None, "out", "given for an ensemble", None)
     path = runs[0].decoded(request.split) if request.out is None else check_destination("out", request.out)
     path.parent.mkdir(parents=True, exist_ok=True)
-    corpus = runs[0].corpus(request.data)
+    corpus = runs[0].corpus(request.data) if corpus is None else corpus
     checks.one_of("split", request.split, tuple(corpus.splits))
     settings = _settings(runs, request, path)
     target = runs[0].scores(request.split) if request.out is None else path.with_suffix(".scores.json")
-    names = usual_metrics(corpus.task) if request.metrics is None else request.metrics
-    for name in names:
-        checks.one_of("metrics", name, suite.NAMES)
-    ids = {name: row for row, name in enumerate(corpus.ids(request.split))}
-    if not _is_there(path, settings, list(ids), overwrite=request.overwrite):
-        _decode(runs, corpus, request, (path, target), settings, progress)
+    names = TASKS[corpus.task].metrics if request.metrics is None else request.metrics
+    check_names(names)
+    rows = {name: row for row, name in enumerate(corpus.ids(request.split))}
+    written = _read_finished(path, settings, list(rows), overwrite=request.overwrite)
+    if written is None:
+        written = _decode(runs, corpus, request, (path, target), settings, progress)
     if not names:
         return None
-    written = {ids[name]: found[0].tokens if found else () for name, found in read_hypotheses(path)}
-    scores, absent = Judge(corpus, request.split).scores(written, names)
+    scores, absent = Judge(corpus, request.split).scores({rows[name]: each for name, each in written.items()}, names)
     if not scores:
         raise ValueError(" ".join(absent.values()))
     report = Report(scores, absent)
@@ -95,11 +106,11 @@ def write_split(request: Request, progress: Callable[[int, int], None] = lambda 
     return report
 
 
-def _settings(runs: list[Run], request: Request, hypotheses: Path) -> dict[str, Any]:
-    """All that the hypotheses depend on."""
+def _settings(runs: list[Run], request: DecodingOptions, hypotheses: Path) -> dict[str, Any]:
+    """List all that the hypotheses depend on."""
     which = cast(Which, request.which)
     section = runs[0].config.decoding
-    found = {
+    settings = {
         "weights": _weights([run.weights(which) for run in runs], hypotheses),
         "corpus": runs[0].manifest["data"]["fingerprint"],
         "split": request.split,
@@ -110,12 +121,12 @@ def _settings(runs: list[Run], request: Request, hypotheses: Path) -> dict[str, 
         "alpha": section.alpha,
         "no_repeat": section.no_repeat,
     }
-    found |= {"mean": request.mean} if len(runs) > 1 else {}
-    return found | ({"which": which} if which != "best" else {})
+    settings |= {"mean": request.mean} if len(runs) > 1 else {}
+    return settings | ({"which": which} if which != "best" else {})
 
 
 def _weights(paths: list[Path], hypotheses: Path) -> list[str]:
-    """The checksums of weights. Where those are gone, whole hypotheses know theirs, and can still be scored."""
+    """Checksums of weights; where the files are gone, those beside the hypotheses, which can still be scored."""
     known = read_settings(hypotheses) if hypotheses.exists() else None
     gone = not any(path.is_file() for path in paths)
     if gone and known is not None and len(known["weights"]) == len(paths):
@@ -124,17 +135,17 @@ def _weights(paths: list[Path], hypotheses: Path) -> list[str]:
 
 
 def read_settings(hypotheses: Path) -> dict[str, Any] | None:
-    """What the hypotheses of a file depend on, as it was kept beside them; None where that is not there or damaged."""
+    """Read what the hypotheses of a file depend on from beside them; None where that is not there or damaged."""
     try:
-        held = json.loads(hypotheses.with_suffix(".settings.json").read_text(encoding="utf-8"))
+        settings = json.loads(hypotheses.with_suffix(".settings.json").read_text(encoding="utf-8"))
     except (OSError, ValueError):
         return None
     known = ("weights", "corpus", "split", "beam", "best", "max_length", "length", "alpha", "no_repeat")
-    return held if isinstance(held, dict) and all(name in held for name in known) else None
+    return settings if isinstance(settings, dict) and all(name in settings for name in known) else None
 
 
 def known_settings(hypotheses: Path) -> dict[str, Any]:
-    """The same, where they must be there."""
+    """Read what the hypotheses of a file depend on, which must be beside them."""
     settings = read_settings(hypotheses)
     if settings is None:
         rule = "with its settings beside it (`seqsmooth decode --overwrite` makes both)"
@@ -142,11 +153,11 @@ def known_settings(hypotheses: Path) -> dict[str, Any]:
     return settings
 
 
-def otherwise(run: Run, settings: Mapping[str, Any]) -> dict[str, Any]:
-    """What of the way to decode is not as the config of the run says."""
+def decoding_overrides(run: Run, settings: Mapping[str, Any]) -> dict[str, Any]:
+    """List the settings of hypotheses that differ from the config of the run."""
     section = run.manifest["config"]["decoding"]
-    found = {name: settings[name] for name in section if name in settings and settings[name] != section[name]}
-    return found | ({"which": settings["which"]} if "which" in settings else {})
+    overrides = {name: settings[name] for name in section if name in settings and settings[name] != section[name]}
+    return overrides | ({"which": settings["which"]} if "which" in settings else {})
 
 
 def check_weights(runs: Sequence[Run], hypotheses: Path, settings: Mapping[str, Any]) -> None:
@@ -157,21 +168,16 @@ def check_weights(runs: Sequence[Run], hypotheses: Path, settings: Mapping[str, 
         path = run.weights(which)
         same = same and settings["corpus"] == run.manifest["data"]["fingerprint"]
         same = same and (not path.is_file() or _checksum(path) == known)
-    told = "of other weights, of another corpus, or of another number of models"
+    actual = "of other weights, of another corpus, or of another number of models"
     rule = f"written with the weights of {' and '.join(str(run.folder) for run in runs)} (`decode --overwrite` does so)"
-    checks.must(same, str(hypotheses), rule, told)
+    checks.must(same, str(hypotheses), rule, actual)
 
 
 def check_own(run: Run, split: str) -> dict[str, Any]:
-    """Check that what is in the folder of a run was written with its weights; and what was not as its config says."""
+    """Check that the hypotheses in the folder of a run are of its weights; return its decoding overrides."""
     settings = known_settings(run.decoded(split))
     check_weights([run], run.decoded(split), settings)
-    return otherwise(run, settings)
-
-
-def usual_metrics(task: str) -> tuple[str, ...]:
-    """What is scored by default."""
-    return suite.CAPTIONS if task == "captions" else TRANSLATIONS
+    return decoding_overrides(run, settings)
 
 
 def _check_members(runs: Sequence[Run]) -> None:
@@ -183,43 +189,48 @@ def _check_members(runs: Sequence[Run]) -> None:
         checks.must(same, "runs", f"of the corpus of {runs[0].folder}", f"{run.folder}, whose corpus is another,")
 
 
-def _is_there(path: Path, settings: dict[str, Any], ids: Sequence[int | str], *, overwrite: bool) -> bool:
-    """Whether the file is there, whole, and was made this way; another one is refused unless it is to be replaced."""
+def _read_finished(
+    path: Path, settings: dict[str, Any], ids: Sequence[int | str], *, overwrite: bool
+) -> Written | None:
+    """Read the hypotheses where they are whole and of these settings; None where they are still to be made.
+
+    Others are refused unless they are to be replaced.
+    """
     if not (path.exists() or path.with_name(f"{path.name}.partial").exists()):
-        return False
-    same = read_settings(path) == settings
-    told = "was made with other settings or weights"
-    if same and not path.exists():
-        return False  # the rest of it is still to be done
-    if same:
+        return None
+    problem = "was made with other settings or weights"
+    if read_settings(path) == settings:
+        if not path.exists():
+            return None  # the rest of it is still to be done
         try:
-            if [name for name, _ in read_hypotheses(path)] == ids:
-                return True
-            told = "has not all items of the split"
+            items = load_hypotheses(path)
+            if [name for name, _ in items] == ids:
+                return dict(items)
+            problem = "has not all items of the split"
         except ValueError as error:
-            told = f"is damaged: {str(error).removesuffix('.')}"
+            problem = f"is damaged: {str(error).removesuffix('.')}"
     if not overwrite:
         raise ValueError(
-            f"`{path}` must be new or made in the same way, but {told} "
+            f"`{path}` must be new or made in the same way, but {problem} "
             "(`seqsmooth decode --overwrite` replaces it, `--out FILE` writes elsewhere)."
         )
-    return False
+    return None
 
 
 def _decode(
     runs: list[Run],
     corpus: Corpus,
-    request: Request,
+    request: DecodingOptions,
     files: tuple[Path, Path],
     settings: dict[str, Any],
     progress: Callable[[int, int], None],
-) -> None:
-    """Decode into the first file; the second holds the scores of what was there before."""
+) -> Written:
+    """Decode into the first file; the second has the scores of what was there before, and goes."""
     path, scores = files
     partial = path.with_name(f"{path.name}.partial")
     device = torch.device("cuda" if request.device != "cpu" and torch.cuda.is_available() else "cpu")
     checks.must(request.device != "cuda" or device.type == "cuda", "device", "cpu where there is no GPU", "cuda")
-    model = _model(runs, request, device)
+    model = _load(runs, request, corpus, device)
     section = replace(runs[0].config.decoding, length=settings["length"])
     search = make_search(corpus, section, settings["beam"])
     if isinstance(search, BeamSearch):
@@ -232,8 +243,8 @@ def _decode(
     if request.overwrite and (read_settings(path) != settings or path.exists()):
         path.unlink(missing_ok=True)
         partial.unlink(missing_ok=True)
-    with atomic_write_text(path.with_suffix(".settings.json")) as kept:
-        kept.write(json.dumps(settings) + "\n")
+    with atomic_write_text(path.with_suffix(".settings.json")) as beside:
+        beside.write(json.dumps(settings) + "\n")
     with HypothesisFile(path, ids, settings, lambda tokens: " ".join(corpus.vocabulary.sentence(tokens))) as file:
         left = [rows[name] for name in file.remaining]
         size = section.batch_size if request.batch_size is None else request.batch_size
@@ -243,12 +254,11 @@ def _decode(
                 file.add(ids[row], hypotheses)
             done += len(batch)
             progress(done, len(ids))
+    return file.hypotheses
 
 
-def _model(runs: list[Run], request: Request, device: torch.device) -> Decodable:
-    members = []
-    for run in runs:
-        members.append(load_model(run.folder, cast(Which, request.which), device, data=request.data)[0])
+def _load(runs: list[Run], request: DecodingOptions, corpus: Corpus, device: torch.device) -> Decodable:
+    members = [run.model(corpus, cast(Which, request.which), device) for run in runs]
     if len(members) == 1:
         return members[0]
     return Ensemble(members, cast(Mean, request.mean))

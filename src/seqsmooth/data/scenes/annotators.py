@@ -8,7 +8,7 @@ import numpy as np
 
 from seqsmooth.data.scenes import wording
 from seqsmooth.data.scenes.wording import Wordings
-from seqsmooth.data.scenes.world import SKY, Group, Scene, drawn
+from seqsmooth.data.scenes.world import SKY, Scene, SceneGroup, drawn
 
 CAPTIONS = 5
 VOWELS = "aeiou"
@@ -86,7 +86,7 @@ def vocabulary() -> set[str]:
     return words | {"a", "an", "is", "are", "it", "them"}
 
 
-def _group(group: Group, who: Annotator, random: np.random.Generator) -> str:
+def _group(group: SceneGroup, who: Annotator, random: np.random.Generator) -> str:
     """A noun with what goes before it, as in "a small red house" or "two cars"."""
     names = wording.THINGS[group.kind]
     one, many, _ = names[drawn(random, tuple(weight for _, _, weight in names), who.plain)]
@@ -98,7 +98,7 @@ def _group(group: Group, who: Annotator, random: np.random.Generator) -> str:
     return f"{_said(wording.COUNTS[group.count], who, random)} {noun}"
 
 
-def _where(scene: Scene, first: Group, who: Annotator, random: np.random.Generator, *, two: bool) -> str:
+def _where(scene: Scene, first: SceneGroup, who: Annotator, random: np.random.Generator, *, two: bool) -> str:
     if random.random() >= who.where:
         return ""
     if not two and first.kind in SKY and random.random() < who.doing:

@@ -20,7 +20,7 @@ SPLITS = ("train", "val", "test")
 
 
 @dataclass(frozen=True, eq=False)
-class Split:
+class SceneSplit:
     """The scenes of one split."""
 
     ids: tuple[int, ...]
@@ -37,7 +37,7 @@ class Split:
 class Scenes:
     """The corpus."""
 
-    splits: Mapping[str, Split]
+    splits: Mapping[str, SceneSplit]
     seed: int
 
 
@@ -76,7 +76,7 @@ def make_scenes(
     for name, size in sizes.items():
         part = slice(start, start + size)
         ids = tuple(range(start, start + size))
-        splits[name] = Split(ids, tuple(scenes[part]), stack[part], tuple(captions[part]), features[part])
+        splits[name] = SceneSplit(ids, tuple(scenes[part]), stack[part], tuple(captions[part]), features[part])
         start += size
     return Scenes(splits, seed)
 

@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from seqsmooth.data.scenes.shapes import OWN, THINGS, Floats, Mask, Rgb
-from seqsmooth.data.scenes.world import SKY, Group, Scene
+from seqsmooth.data.scenes.world import SKY, Scene, SceneGroup
 
 SIDE = 64
 FINE = 3  # samples a pixel, each way
@@ -75,12 +75,17 @@ def place(scene: Scene, horizon: float, random: np.random.Generator) -> list[Pla
     return [thing for row in rows for thing in row]
 
 
-def _width(group: Group) -> float:
+def _width(group: SceneGroup) -> float:
     return group.count * 2 * RADIUS[group.size] + 6
 
 
 def _in_a_row(
-    group: Group, left: float, right: float, horizon: float, random: np.random.Generator, middle: float | None = None
+    group: SceneGroup,
+    left: float,
+    right: float,
+    horizon: float,
+    random: np.random.Generator,
+    middle: float | None = None,
 ) -> list[Placed]:
     """Things side by side between two columns, each moved a little."""
     radius = min(RADIUS[group.size], (right - left) / (2.1 * group.count)) * random.uniform(0.92, 1.08)

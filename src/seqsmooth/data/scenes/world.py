@@ -31,7 +31,7 @@ _COMPANY = 0.7  # the share of scenes with a second group
 
 
 @dataclass(frozen=True)
-class Group:
+class SceneGroup:
     """Things of one kind that look alike."""
 
     kind: str
@@ -45,8 +45,8 @@ class Scene:
     """What there is to say of a picture."""
 
     setting: str
-    first: Group
-    second: Group | None = None
+    first: SceneGroup
+    second: SceneGroup | None = None
     relation: str | None = None
     """Where the first group is as seen from the second."""
 
@@ -78,7 +78,7 @@ def invent_different(random: np.random.Generator) -> Iterator[Scene]:
             yield scene
 
 
-def _group(setting: str, random: np.random.Generator, other_than: Group | None = None) -> Group:
+def _group(setting: str, random: np.random.Generator, other_than: SceneGroup | None = None) -> SceneGroup:
     low = (WATER, _WATER) if setting == "sea" else (GROUND, _GROUND)
     while True:
         kinds, weights = (SKY, _SKY) if random.random() < 0.35 else low
@@ -88,7 +88,7 @@ def _group(setting: str, random: np.random.Generator, other_than: Group | None =
     # Four large houses would hide each other.
     count = 1 + drawn(random, _COUNTS)
     size = SIZES[drawn(random, _SIZES if count == 1 else _SIZES[:2] if count < 4 else _SIZES[:1])]
-    return Group(kind, COLOURS[drawn(random, _COLOURS)], size, count)
+    return SceneGroup(kind, COLOURS[drawn(random, _COLOURS)], size, count)
 
 
 def drawn(random: np.random.Generator, weights: tuple[int, ...], sharpness: float = 1.0) -> int:

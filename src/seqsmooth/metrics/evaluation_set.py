@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 from collections.abc import Hashable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from itertools import chain
 from numbers import Integral
 from typing import Any
@@ -19,9 +20,9 @@ Sentence = str | Sequence[Hashable] | Tensor | NDArray[Any]  # words or ids; a s
 Tokens = tuple[Hashable, ...]
 
 
-@dataclass(frozen=True, slots=True)
-class Corpus:
-    """What a corpus metric scores.
+@dataclass(frozen=True)
+class EvaluationSet:
+    """The tokens that a corpus metric compares, item by item.
 
     Attributes:
         ids: the items, in the order of the references.
@@ -34,7 +35,7 @@ class Corpus:
     references: tuple[tuple[Tokens, ...], ...]
 
     @classmethod
-    def align(cls, hypotheses: Mapping[Id, Sentence], references: Mapping[Id, Sequence[Sentence]]) -> Corpus:
+    def align(cls, hypotheses: Mapping[Id, Sentence], references: Mapping[Id, Sequence[Sentence]]) -> EvaluationSet:
         """Find the references of each hypothesis; both must be of the same items."""
         for name, given in (("hypotheses", hypotheses), ("references", references)):
             checks.must(isinstance(given, Mapping), name, "a mapping from ids", checks.described(given))
@@ -42,8 +43,8 @@ class Corpus:
         check_same_items(hypotheses, references)
         for key, several in references.items():
             listed = isinstance(several, Sequence) and not isinstance(several, str)
-            told = repr(several) if isinstance(several, str) else checks.described(several)
-            checks.must(listed, "references", "a sequence of sentences for each id", f"{told} for id {key!r}")
+            value = repr(several) if isinstance(several, str) else checks.described(several)
+            checks.must(listed, "references", "a sequence of sentences for each id", f"{value} for id {key!r}")
             checks.must(len(several) > 0, "references", "at least one for each id", f"none for id {key!r}")
         ours = tuple(tokens_of(hypotheses[key]) for key in references)
         theirs = tuple(tuple(tokens_of(sentence) for sentence in several) for several in references.values())
@@ -58,17 +59,18 @@ class Corpus:
         numbers = {len(several) for several in self.references}
         return str(min(numbers)) if len(numbers) == 1 else f"{min(numbers)}-{max(numbers)}"
 
+    @cached_property
     def checksum(self) -> str:
-        """Name the references, whatever the order of the items: two scores compare where this is the same."""
+        """Names the references, whatever the order of the items: two scores compare where this is the same."""
         digests = sorted(
-            hashlib.sha256("\x1e".join([str(key), *map(joined, several)]).encode()).digest()
+            hashlib.sha256("\x1e".join([str(key), *map(join, several)]).encode()).digest()
             for key, several in zip(self.ids, self.references, strict=True)
         )
         return hashlib.sha256(b"".join(digests)).hexdigest()[:12]
 
 
 def tokens_of(sentence: Sentence) -> Tokens:
-    """The tokens of a sentence."""
+    """Split a text at white space; tensors and arrays become tuples of numbers."""
     if isinstance(sentence, str):
         return tuple(sentence.split())
     if hasattr(sentence, "tolist"):  # a tensor, or an array
@@ -78,16 +80,16 @@ def tokens_of(sentence: Sentence) -> Tokens:
     return tuple(sentence)
 
 
-def joined(tokens: Iterable[Hashable]) -> str:
-    """The sentence as one string, a blank between two tokens, as the other tools want it."""
+def join(tokens: Iterable[Hashable]) -> str:
+    """Write the sentence as one string, a blank between two tokens, as other tools want it."""
     return " ".join(map(str, tokens))
 
 
 def check_same_tokens(hypotheses: Iterable[Tokens], references: Iterable[Tokens]) -> None:
     """Check that tokens are words on both sides, or ids on both: a word never is an id, and all would score 0."""
     ours, theirs = _kinds(hypotheses), _kinds(references)
-    told = f"{' and '.join(ours)} in the hypotheses and {' and '.join(theirs)} in the references"
-    checks.must(len({*ours, *theirs}) <= 1, "tokens", "all words or all ids", told)
+    kinds = f"{' and '.join(ours)} in the hypotheses and {' and '.join(theirs)} in the references"
+    checks.must(len({*ours, *theirs}) <= 1, "tokens", "all words or all ids", kinds)
 
 
 def _kinds(sentences: Iterable[Tokens]) -> list[str]:
