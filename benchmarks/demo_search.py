@@ -1,4 +1,4 @@
-"""The search behind configs/demo/*.yaml: each loss over a few values, judged by CIDEr on the validation scenes.
+"""The search behind configs/demo.yaml: each loss over a few values, judged by CIDEr on the validation scenes.
 
     seqsmooth demo --epochs 1 --out first    # makes the corpus in data/demo
     python -m benchmarks.demo_search --data data/demo --out runs/search
@@ -50,7 +50,7 @@ class Candidate:
         named = "_".join(f"{key.split('.', 1)[1]}={value}" for key, value in self.values)
         folder = self.out / self.loss / named / str(self.seed)
         folder.parent.mkdir(parents=True, exist_ok=True)
-        words = [sys.executable, "-m", "seqsmooth", "train", f"configs/demo/{self.loss}.yaml", "--run", str(folder)]
+        words = [sys.executable, "-m", "seqsmooth", "train", "configs/demo", "--loss", self.loss, "--run", str(folder)]
         words += ["--data.folder", str(self.data.absolute()), "--trainer.progress", "false", "--seed", str(self.seed)]
         words += [word for key, value in self.values for word in (f"--{key}", value)]
         subprocess.run(words, check=True, stderr=subprocess.DEVNULL)

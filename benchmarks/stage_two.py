@@ -2,9 +2,10 @@
 
 python -m benchmarks.stage_two runs/flickr8k/few/*/0 --json stage_two.json
 
-The runs are those of `configs/flickr8k/few`, or others in which stage two begins with a run of stage one that is named,
-too. Losses "before" and "after" are means over all tokens of the training split, without dropout: with the weights that
-a run began with (the best of stage one) and with its last. Weights are compared bit for bit with those it began with.
+The runs are those of the base `flickr8k/few`, or others in which stage two begins with a run of stage one that is
+named, too. Losses "before" and "after" are means over all tokens of the training split, without dropout: with the
+weights that a run began with (the best of stage one) and with its last. Weights are compared bit for bit with those it
+began with.
 """
 
 from __future__ import annotations

@@ -3,7 +3,7 @@
     python -m benchmarks.training_speed --json training_speed.json
 
 The corpus is made up, in the shape of COCO restval: 26,705 images with 1,280 features and five captions each. Both
-sides train configs/coco/restval/*.yaml on it. *Bare* goes over batches that lie on the GPU and replays the graph of the
+sides train losses of `coco/restval` on it. *Bare* goes over batches that lie on the GPU and replays the graph of the
 batch's shape; nothing else. *Train* is the verb: Lightning, batches drawn anew, the schedule, the log, ends of epochs;
 validation is left out, and so is the first epoch, in which graphs are captured. Its times are those between the first
 and the last row of the log. Where there is no GPU everything is small, and the numbers say no more than that it runs.
@@ -46,8 +46,8 @@ KIND = "seqsmooth training speed 1"
 DEVICE = torch.device("cuda" if torch.cuda.is_available() else "cpu")
 IMAGES, FEATURES, WORDS = (26_705, 1280, 7_000) if DEVICE.type == "cuda" else (60, 16, 100)
 ROWS: Mapping[str, tuple[str, Mapping[str, str]]] = {
-    "mle": ("configs/coco/restval/mle.yaml", {}),
-    "seq, cider, lazy": ("configs/coco/restval/seq_cider_refs.yaml", {"objective.lazy": "true"}),
+    "mle": ("mle", {}),
+    "seq, cider, lazy": ("seq_cider_refs", {"objective.lazy": "true"}),
 }
 SMALL = {
     "data.batch_size": "20",
@@ -150,9 +150,9 @@ def main(words: Sequence[str] | None = None) -> None:
         corpus = made_up(Path(place) / "corpus")
         settings = {"data.folder": str(corpus.folder), "trainer.max_epochs": str(given.epochs)}
         settings |= {"validation.every": "0", "trainer.progress": "false"} | ({} if DEVICE.type == "cuda" else SMALL)
-        for number, (name, (file, own)) in enumerate(ROWS.items()):
+        for number, (name, (loss, own)) in enumerate(ROWS.items()):
             if given.only in (None, name):
-                config = read_config(file, [*(settings | dict(own)).items()])
+                config = read_config("coco/restval", [*(settings | dict(own)).items()], loss=loss)
                 one, other = bare(corpus, config, given.rounds), whole(config, Path(place) / f"run{number}")
                 rows[name] = {"bare_ms": round(one, 4), "train_ms": round(other, 4), "share": round(one / other, 3)}
                 sys.stdout.write(f"{name}: bare {one:.4f} ms a step, train {other:.4f} ms, share {one / other:.3f}\n")

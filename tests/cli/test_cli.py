@@ -164,7 +164,7 @@ def test_the_end_of_a_key_gets_the_keys_that_end_so(
     assert stopped.value.code == 2
     message = capsys.readouterr().err
     assert f"did you mean {', '.join(keys)}" in message.replace(" or ", ", ")
-    assert "`seqsmooth train CONFIG --print_config` lists them" in message
+    assert "`seqsmooth train BASE --loss NAME --print_config` lists them" in message
 
 
 def test_every_section_of_a_config_has_known_keys() -> None:

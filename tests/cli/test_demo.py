@@ -9,9 +9,9 @@ import pytest
 from seqsmooth.cli import demo
 from seqsmooth.cli.main import main
 from seqsmooth.reports.losses import name_loss
+from seqsmooth.training.bases import open_base
 from seqsmooth.training.config import plain
-from seqsmooth.training.places import find_config
-from seqsmooth.training.reader import load_yaml, read_config
+from seqsmooth.training.reader import read_config
 
 pytest.importorskip("pytorch_lightning")
 ALL, TWO = demo.LOSSES, ("mle", "tok_seq")
@@ -35,9 +35,8 @@ def two_losses(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def test_five_losses_are_compared() -> None:
-    held = load_yaml(find_config("configs/demo/demo.sweep.yaml"))
-    assert [f"{loss}.yaml" for loss in ALL] == held["configs"]
-    names = [name_loss(plain(read_config(f"configs/demo/{loss}.yaml").objective)) for loss in ALL]
+    assert list(ALL) == list(open_base("configs/demo").losses)
+    names = [name_loss(plain(read_config("configs/demo", loss=loss).objective)) for loss in ALL]
     assert [name.loss for name in names] == ["MLE", "Label smoothing", "Tok", "Seq, lazy", "Tok-Seq, lazy"]
 
 

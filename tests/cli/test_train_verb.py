@@ -170,8 +170,8 @@ def test_mistakes(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
     write(folder, CAPTIONS)
     for words, message in (
         (["train", "small.yaml", "--trainer.max_epoch", "1"], "nearest is `trainer.max_epochs`"),
-        (["train", "nothing.yaml"], "`config` must be a file that is there"),
-        (["train"], "`CONFIG` must be given"),
+        (["train", "nothing.yaml"], "`config` names nothing.yaml, which is neither here nor among the package"),
+        (["train"], "give a BASE and a --loss, or --list to list the bases"),
         (["train", "small.yaml", "--data.folder", "nowhere"], "`data.folder` must be what `seqsmooth prepare` wrote"),
         (["train", "small.yaml", "--model.kind", "rnnsearch"], "`model.kind` must be one for captions"),
         (["train", "small.yaml", "--model", "{kind: top_down}"], "`model.kind` must be show_tell for pooled features"),

@@ -25,7 +25,7 @@ def train_runs(root: Path) -> list[Path]:
             small = {"model.units": "12", "model.embedding_size": "12", "trainer.max_epochs": "2", "seed": str(seed)}
             small |= {"data.folder": str(corpus.folder), "trainer.progress": "false", "optimizer.lr": "0.02"}
             folder = root / "runs" / loss / str(seed)
-            train(read_config(f"configs/demo/{loss}.yaml", list(small.items())), folder)
+            train(read_config("configs/demo", list(small.items()), loss=loss), folder)
             write_split(DecodingOptions(runs=(folder,), metrics=("bleu-1", "bleu-4", "cider")))
             folders.append(folder)
     return folders

@@ -13,6 +13,7 @@ from collections.abc import Mapping
 from pathlib import Path, PurePosixPath
 from typing import Any
 
+from seqsmooth.training.bases import find_row, packaged_bases
 from seqsmooth.training.config import Config, plain
 from seqsmooth.training.reader import parse_config, read_config
 from seqsmooth.training.sweep import plan_sweep
@@ -37,26 +38,30 @@ def _without_folders(value: Any) -> Any:
 
 
 def configs() -> dict[str, str]:
-    """The hash of every packaged config, by the name of its run, which is its path below `configs`."""
-    apart = ("base", "chosen")  # parts of configs, each of which some row holds
-    found = {}
-    for path in sorted((ROOT / "configs").rglob("*.yaml")):
-        below = path.relative_to(ROOT / "configs")
-        if below.parts[0] not in apart and not path.name.endswith(".sweep.yaml"):
-            config = read_config(path)
-            assert config.name == below.with_suffix("").as_posix()
-            found[config.name] = digest(config)
-    return found
+    """The hash of every run that a packaged base and one of its losses make, by its name.
+
+    A config that was a file has the name of its path below `configs`: the base, then the loss.
+    """
+    hashes = {}
+    for base in packaged_bases():
+        for loss in base.losses or [None]:
+            config = read_config(base.name, loss=loss)
+            assert config.name == (base.name if loss is None else f"{base.name}/{loss}")
+            hashes[config.name] = digest(config)
+    return hashes
 
 
 def sweeps() -> dict[str, list[str]]:
-    """The runs of every packaged sweep in their order: name, seed, hash."""
-    found = {}
-    for path in sorted((ROOT / "configs").rglob("*.sweep.yaml")):
-        name = path.relative_to(ROOT / "configs").as_posix().removesuffix(".sweep.yaml")
-        planned = plan_sweep(path, Path("runs"))
-        found[name] = [f"{each.made.name} {each.seed} {digest(each.made)}" for each in planned]
-    return found
+    """The runs of every packaged sweep, by the path that a sweep had below `configs`: name, seed, hash."""
+    grids = json.loads(LIST.read_text(encoding="utf-8"))["sweeps"]
+    hashes = {}
+    for base in packaged_bases():
+        for sweep in base.sweeps:
+            path = f"{base.name}/grids/{sweep}"
+            planned = plan_sweep(f"{base.name}/{sweep}", Path("runs"))
+            runs = [f"{each.config.name} {each.seed} {digest(each.config)}" for each in planned]
+            hashes[path if path in grids else f"{base.name}/{sweep}"] = runs
+    return hashes
 
 
 def records() -> dict[str, str]:
@@ -73,11 +78,14 @@ def records() -> dict[str, str]:
 
 
 def trained_by(command: str) -> str:
-    """The hash of the config that a command `seqsmooth train` resolves to."""
-    _, _, file, *words = shlex.split(command)
+    """The hash of the config that a command `seqsmooth train` resolves to, as it is spelled now or as it was."""
+    _, _, path, *words = shlex.split(command)
     given = dict(zip((word.removeprefix("--") for word in words[::2]), words[1::2], strict=True))
     given.pop("run", None)
-    return digest(read_config(file, given.items()))
+    row = find_row(path)
+    assert row is not None, path
+    base, loss = row
+    return digest(read_config(base.file, given.items(), loss=given.pop("loss", loss)))
 
 
 def everything() -> dict[str, Any]:

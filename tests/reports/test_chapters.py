@@ -11,19 +11,20 @@ from seqsmooth.reports.chapters import CHAPTERS, PAIRS, Chapter
 from seqsmooth.reports.paper import paper_tables
 from seqsmooth.reports.results import Results
 from seqsmooth.reports.results_tables import ordered, scores
-from seqsmooth.training.reader import read_config
+from seqsmooth.training.bases import packaged_bases
+from seqsmooth.training.sweep import plan_sweep
 
 ROOT = Path(__file__).resolve().parents[2]
 
 
 @pytest.fixture(scope="module")
 def rows() -> dict[str, set[str]]:
-    """The rows of each table that has configs."""
+    """The rows of each table that has configs: those of its sweeps, and those of its bases without one."""
     found: dict[str, set[str]] = {}
-    for path in sorted((ROOT / "configs").rglob("*.yaml")):
-        if not path.name.endswith(".sweep.yaml") and path.parent.name not in ("base", "captions", "translation"):
-            config = read_config(path)
-            found.setdefault(config.table or "", set()).add(config.row or "")
+    for base in packaged_bases():
+        for sweep in base.sweeps:
+            for each in plan_sweep(f"{base.name}/{sweep}", Path("runs")):
+                found.setdefault(each.config.table or "", set()).add(each.config.row or "")
     return found
 
 

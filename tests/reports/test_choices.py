@@ -89,10 +89,10 @@ def test_the_verb(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytes
 
 def test_runs_of_another_config_are_not_taken_for_those_of_the_sweep(tmp_path: Path) -> None:
     made = planned(tmp_path, 0.1, 0, 12.5)
-    edited = replace(made, made=replace(made.made, trainer=replace(made.made.trainer, max_epochs=99)))
+    edited = replace(made, config=replace(made.config, trainer=replace(made.config.trainer, max_epochs=99)))
     with pytest.raises(ValueError, match=r"must be of this sweep as it is now.* other values of `trainer\.max_epochs`"):
         choose([edited])
-    moved = replace(made, made=replace(made.made, data=replace(made.made.data, folder="elsewhere")))
+    moved = replace(made, config=replace(made.config, data=replace(made.config.data, folder="elsewhere")))
     assert choose([moved]).points[0].score == 12.5, "a corpus may move"
 
 
@@ -109,5 +109,5 @@ def test_a_score_that_is_no_number_never_wins(tmp_path: Path) -> None:
 
 def test_files_that_are_called_alike_are_told_apart_by_the_names_of_their_runs(tmp_path: Path) -> None:
     several = [planned(tmp_path, 0.1, 0, 5.0, config="a/seq"), planned(tmp_path, 0.1, 0, 1.0, config="b/seq")]
-    several = [replace(each, config=Path("/elsewhere", each.config.parent.name, "seq.yaml")) for each in several]
+    several = [replace(each, file=Path("/elsewhere", each.file.parent.name, "seq.yaml")) for each in several]
     assert {name: point.score for name, point in choose(several).best.items()} == {"a/seq": 5.0, "b/seq": 1.0}

@@ -80,10 +80,10 @@ def test_tests_can_be_repeated_from_records_alone(run: Path, tmp_path: Path) -> 
 
 def test_the_command_makes_the_config_of_the_run(root: Path) -> None:
     record = record_run(root / "runs" / "tok" / "1", "test")
-    verb, file, *words = record.commands[0].removeprefix("seqsmooth ").split()
-    assert verb == "train"
+    verb, base, option, loss, *words = record.commands[0].removeprefix("seqsmooth ").split()
+    assert (verb, option) == ("train", "--loss")
     given = list(zip([word.removeprefix("--") for word in words[::2]], words[1::2], strict=True))
-    config = read_config(file, [(key, value.strip("'")) for key, value in given])
+    config = read_config(base, [(key, value.strip("'")) for key, value in given], loss=loss)
     known = Run.open(root / "runs" / "tok" / "1").config
     assert (config.seed, config.name) == (1, "demo/tok")
     assert (config.objective, config.model, config.optimizer) == (known.objective, known.model, known.optimizer)

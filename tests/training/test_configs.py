@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Callable
 from functools import cache
 from pathlib import Path
@@ -10,19 +11,23 @@ import pytest
 import torch
 import yaml
 
+from oracles import resolved_configs
 from oracles.small_corpora import captions, glove, pairs
 from seqsmooth.data import Corpus
 from seqsmooth.models import Captioner
+from seqsmooth.training.bases import packaged_bases
 from seqsmooth.training.build import Builder, make_optimizer
 from seqsmooth.training.config import Config, plain
 from seqsmooth.training.reader import differences, parse_config, read_config, text_of
 from seqsmooth.training.step import TrainingStep
-from seqsmooth.training.sweep import plan_sweep
+from seqsmooth.training.sweep import Planned, plan_sweep
 
-ROOT = Path(__file__).resolve().parents[2] / "configs"
-SECTIONS = sorted((ROOT / "chosen").rglob("*.yaml"))
-FILES = sorted({path for path in ROOT.rglob("*.yaml") if not path.name.endswith(".sweep.yaml")} - set(SECTIONS))
-SWEEPS = sorted(ROOT.rglob("*.sweep.yaml"))
+BASES = {base.name: base for base in packaged_bases()}
+RUNS = [(name, loss) for name, base in BASES.items() for loss in base.losses or [None]]
+PLANNED = [f"{name}/{sweep}" for name, base in BASES.items() for sweep in base.sweeps]
+FORMER = json.loads(resolved_configs.LIST.read_text(encoding="utf-8"))["configs"]
+"""Configs that had a file before a base listed its losses."""
+STEPPED = [(name, loss) for name, loss in RUNS if (name if loss is None else f"{name}/{loss}") in FORMER]
 SIZES = ("embedding_size", "units", "encoder_units", "attention_size")
 Corpora = Callable[[str], Corpus]
 
@@ -58,12 +63,28 @@ def smaller(config: Config) -> list[tuple[str, str]]:
     return found + [(f"{key}.{name}", "8") for name in SIZES if getattr(section, name, None) is not None]
 
 
-@pytest.mark.parametrize("path", FILES, ids=lambda path: str(path.relative_to(ROOT)))
-def test_every_config_steps(path: Path, corpora: Corpora) -> None:
-    config = read_config(path)
+def read(base: str) -> dict[str, Config]:
+    """The configs of a base by loss."""
+    return {loss: read_config(base, loss=loss) for loss in BASES[base].losses}
+
+
+def planned(sweep: str) -> list[Planned]:
+    return plan_sweep(sweep, Path("runs"))
+
+
+@pytest.mark.parametrize(("base", "loss"), RUNS)
+def test_every_config_is_read(base: str, loss: str | None) -> None:
+    config = read_config(base, loss=loss)
     assert parse_config(yaml.safe_load(text_of(config))) == config
+    assert config.row
+    assert config.table
+
+
+@pytest.mark.parametrize(("base", "loss"), STEPPED)
+def test_every_config_steps(base: str, loss: str | None, corpora: Corpora) -> None:
+    config = read_config(base, loss=loss)
     corpus = corpora(config.model.kind)
-    config = read_config(path, [*smaller(config), ("data.batch_size", "20")])
+    config = read_config(base, [*smaller(config), ("data.batch_size", "20")], loss=loss)
     torch.manual_seed(0)
     builder = Builder(corpus)
     model, objective = builder.model(config), builder.objective(config)
@@ -80,30 +101,32 @@ def test_every_config_steps(path: Path, corpora: Corpora) -> None:
     assert not all(torch.equal(old, new) for old, new in zip(before, model.parameters(), strict=True))
 
 
-@pytest.mark.parametrize("path", SWEEPS, ids=lambda path: str(path.relative_to(ROOT)))
-def test_every_sweep_lists_configs_that_are_there(path: Path, tmp_path: Path) -> None:
-    planned = plan_sweep(path, tmp_path)
-    assert len({each.folder for each in planned}) == len(planned) > 0
-    assert {each.config for each in planned} <= set(FILES)
+def test_every_former_config_is_stepped() -> None:
+    assert len(STEPPED) == len(FORMER) == 269
+
+
+@pytest.mark.parametrize("sweep", PLANNED)
+def test_every_sweep_lists_configs_that_are_there(sweep: str) -> None:
+    runs = planned(sweep)
+    assert len({each.folder for each in runs}) == len(runs) > 0
+    base = sweep.rpartition("/")[0]
+    assert {each.loss for each in runs} <= set(BASES[base].losses)
 
 
 def test_every_row_of_the_tables_is_there() -> None:
-    rows = {read_config(path).row for path in FILES if path.parent.name == "show_tell" and path.parent.name != "base"}
+    rows = {config.row for config in read("coco/show_tell").values()}
     for loss in ("Seq", "Seq, lazy", "Tok-Seq"):
         for reward in ("Hamming", "CIDEr"):
             for pool in ("V", "V_batch", "V_refs"):
                 assert f"{loss}, {reward}, {pool}" in rows
     assert {"MLE", "MLE + gamma H", "Tok, GloVe", "Tok, GloVe r^freq"} <= rows
     assert {f"Seq, BLEU-4{single}, {pool}" for single in ("", " single") for pool in ("V", "V_batch", "V_refs")} <= rows
-    again = {read_config(path).row for path in FILES if path.parent.name == "top_down"}
-    assert rows - {"Seq, constant, V_refs"} <= again
+    for base in ("coco/top_down", "coco/stage_two/show_tell", "coco/stage_two/top_down"):
+        assert rows <= {config.row for config in read(base).values()}
 
 
 def test_every_row_is_there_with_our_recipe_and_with_the_authors_values() -> None:
-    folder = ROOT / "coco" / "stage_one"
-    ours = {path.stem: read_config(path) for path in folder.glob("*.yaml") if path in FILES}
-    theirs = {path.stem: read_config(path) for path in (folder / "authors").glob("*.yaml") if path in FILES}
-    paper = {path.stem: read_config(path) for path in (ROOT / "coco" / "show_tell").glob("*.yaml") if path in FILES}
+    ours, theirs, paper = (read(base) for base in ("coco/stage_one", "coco/stage_one/authors", "coco/show_tell"))
     own = {"label_smoothing", "control_lazy_sampled_refs", "control_literal_refs", "seq_edit_refs"}
     assert set(paper) - {"mle"} == set(theirs) == set(ours) - own - {"mle"}
     assert ours["mle"].objective == paper["mle"].objective, "one MLE for both"
@@ -114,62 +137,56 @@ def test_every_row_is_there_with_our_recipe_and_with_the_authors_values() -> Non
     for name, config in theirs.items():
         assert config.objective == paper[name].objective
         assert config.row == paper[name].row == ours[name].row
-    planned = {each.config.stem for each in plan_sweep(folder / "table.sweep.yaml", Path("runs"))}
-    assert planned == set(ours)
+    losses = {each.loss for each in planned("coco/stage_one/table")}
+    assert losses == set(ours)
     for name in ("main", "rest"):
-        planned -= {each.config.stem for each in plan_sweep(folder / "authors" / f"{name}.sweep.yaml", Path("runs"))}
-    assert planned == own | {"mle"}
+        losses -= {each.loss for each in planned(f"coco/stage_one/authors/{name}")}
+    assert losses == own | {"mle"}
 
 
 def test_fifteen_epochs_differ_from_nine_in_nothing_else() -> None:
-    folder = ROOT / "coco" / "stage_one"
-    every = [path for path in (folder / "fifteen").glob("*.yaml") if path in FILES]
-    rows = [path for path in every if path.stem != "mle_fp32"]
-    for path in rows:
-        long, short = read_config(path), read_config(folder / path.name)
-        assert set(differences(plain(short), plain(long))) == {"name", "table", "trainer.max_epochs"}, path.stem
-        assert (short.trainer.max_epochs, long.trainer.max_epochs) == (9, 15)
-        assert long.trainer.max_epochs % long.validation.every == 0, "the last weights are looked at"
-    planned = plan_sweep(folder / "fifteen" / "main.sweep.yaml", Path("runs"))
-    assert {each.config for each in planned} == set(rows)
-    for path in (path for path in (folder / "wide").glob("*.yaml") if path in FILES):
-        long, wide = read_config(folder / "fifteen" / path.name), read_config(path)
-        assert set(differences(plain(long), plain(wide))) == {"name", "table", "model.units"}, path.stem
-        assert (long.model.units, wide.model.units) == (512, 1024)
-    fp32 = read_config(folder / "fifteen" / "mle_fp32.yaml")
-    mle = read_config(folder / "fifteen" / "mle.yaml")
-    assert set(differences(plain(mle), plain(fp32))) == {"name", "row", "trainer.precision"}
+    short, long, wide = (read(f"coco/stage_one{part}") for part in ("", "/fifteen", "/wide"))
+    assert set(long) == {*short, "mle_fp32"}
+    for loss, config in short.items():
+        changed = differences(plain(config), plain(long[loss]))
+        assert set(changed) == {"name", "table", "trainer.max_epochs"}, loss
+        assert (config.trainer.max_epochs, long[loss].trainer.max_epochs) == (9, 15)
+        assert long[loss].trainer.max_epochs % long[loss].validation.every == 0, "the last weights are looked at"
+        assert set(differences(plain(long[loss]), plain(wide[loss]))) == {"name", "table", "model.units"}, loss
+        assert (long[loss].model.units, wide[loss].model.units) == (512, 1024)
+    main = {"mle", "label_smoothing", "tok_seq_hamming_refs", "seq_cider_refs"}
+    assert {each.loss for each in planned("coco/stage_one/fifteen/main")} == main
+    assert set(differences(plain(long["mle"]), plain(long["mle_fp32"]))) == {"name", "row", "trainer.precision"}
 
 
 def test_the_study_of_mle_changes_a_setting_or_two() -> None:
-    folder = ROOT / "coco" / "restval" / "fifteen"
-    mle = read_config(folder / "mle.yaml")
-    planned = plan_sweep(folder / "settings.sweep.yaml", Path("runs"))
-    assert {each.config for each in planned} == {path for path in folder.glob("*.yaml") if path in FILES}
-    for each in planned:
-        changed = set(differences(plain(mle), plain(each.made))) - {"name", "row", "seed"}
-        assert bool(changed) is (each.config.stem != "mle"), each.config
+    mle = read_config("coco/restval/fifteen", loss="mle")
+    runs = planned("coco/restval/fifteen/settings")
+    assert {each.loss for each in runs} == {"mle"} | set(BASES["coco/restval/fifteen"].losses) - set(
+        BASES["coco/restval"].losses
+    )
+    for each in runs:
+        changed = set(differences(plain(mle), plain(each.config))) - {"name", "row", "seed"}
+        assert bool(changed) is (each.loss != "mle"), each.loss
         settings = {"schedule" if key.startswith("schedule") else key for key in changed}
-        assert len(settings) <= 2, each.config
+        assert len(settings) <= 2, each.loss
         assert all(key.startswith(("model.", "schedule", "optimizer.lr", "trainer.precision")) for key in settings)
-        assert each.made.objective == mle.objective
+        assert each.config.objective == mle.objective
 
 
 def test_a_value_that_was_chosen_is_in_one_place() -> None:
-    named = "\n".join(path.read_text(encoding="utf-8") for path in FILES)
-    assert all(str(path.relative_to(ROOT)) in named for path in SECTIONS)
-    for name in ("stage_one", "restval", "restval_top_down"):
-        rows = {
-            path.stem: read_config(path).objective for path in (ROOT / "coco" / name).glob("*.yaml") if path in FILES
+    rows = read("coco/stage_one")
+    for base in ("coco/restval", "coco/restval_top_down"):
+        assert {loss: config.objective for loss, config in read(base).items()} == {
+            loss: config.objective for loss, config in rows.items()
         }
-        hamming, cider = rows["seq_hamming_refs"].sequence, rows["seq_cider_refs"].sequence
-        assert (hamming.tau, hamming.pool) == (cider.proposal.tau, cider.proposal.pool)
-        assert rows["tok_seq_hamming_refs"].sequence == hamming
-        assert rows["control_constant_refs"].sequence.samples == cider.samples
-    for name in ("iwslt14_21k", "tatoeba_de_en", "tatoeba_en_fr"):
-        for path in (ROOT / name).glob("*.yaml"):
-            if path in FILES:
-                assert read_config(path).objective == read_config(ROOT / "multi30k" / path.name).objective
+    hamming, cider = rows["seq_hamming_refs"].objective.sequence, rows["seq_cider_refs"].objective.sequence
+    assert (hamming.tau, hamming.pool) == (cider.proposal.tau, cider.proposal.pool)
+    assert rows["tok_seq_hamming_refs"].objective.sequence == hamming
+    assert rows["control_constant_refs"].objective.sequence.samples == cider.samples
+    for base in ("iwslt14_21k", "tatoeba_de_en", "tatoeba_en_fr"):
+        for loss, config in read("multi30k").items():
+            assert read_config(base, loss=loss).objective == config.objective
 
 
 def test_stage_two_is_resnet_with_two_of_its_four_stages(tmp_path: Path) -> None:
@@ -179,7 +196,7 @@ def test_stage_two_is_resnet_with_two_of_its_four_stages(tmp_path: Path) -> None
     corpus = captions(tmp_path / "corpus", side=64)
     for kind, shape in (("show_tell", (10,)), ("top_down", (196, 10))):
         small = [("model.encoder.name", str(tmp_path / "resnet")), ("model.encoder.side", "64")]
-        config = read_config(f"configs/coco/stage_two/{kind}/mle.yaml", small)
+        config = read_config(f"coco/stage_two/{kind}", small, loss="mle")
         model = Builder(corpus).model(config)
         assert isinstance(model, Captioner)
         assert model.encoder.feature_shape == shape
@@ -188,9 +205,10 @@ def test_stage_two_is_resnet_with_two_of_its_four_stages(tmp_path: Path) -> None
 
 
 def test_stage_two_goes_on_from_the_row_of_stage_one() -> None:
-    rows = {config.name: config for config in map(read_config, FILES)}
+    rows = {config.name: config for config in (read_config(base, loss=loss) for base, loss in RUNS)}
     two = {name: config for name, config in rows.items() if config.trainer.start_from is not None}
-    assert len(two) == 49
+    assert len([name for name in two if name in FORMER]) == 49
+    assert len(two) == 2 * 29 + 5
     for config in two.values():
         begun = config.trainer.start_from
         assert begun is not None
@@ -200,8 +218,9 @@ def test_stage_two_goes_on_from_the_row_of_stage_one() -> None:
 
 
 def test_the_control_of_stage_two_differs_in_what_learns_alone() -> None:
+    few = read("flickr8k/few")
     for row in ("mle", "seq_lazy_hamming_refs"):
-        tuned, frozen = (read_config(ROOT / "flickr8k" / "few" / f"{row}_{how}.yaml") for how in ("tuned", "frozen"))
+        tuned, frozen = few[f"{row}_tuned"], few[f"{row}_frozen"]
         named = {"name", "row", "model.tuned", "optimizer.encoder_lr"}
         assert set(differences(plain(tuned), plain(frozen))) == named
         assert (tuned.model.tuned, frozen.model.tuned) == (11, 0)

@@ -224,7 +224,7 @@ def test_the_papers_stage_two(
         AutoModel=SimpleNamespace(from_pretrained=from_pretrained), utils=SimpleNamespace(cached_file=cached_file)
     )
     monkeypatch.setitem(sys.modules, "transformers", fake)
-    config = read_config(f"configs/coco/stage_two/{kind}/mle.yaml", [("model.encoder.side", str(SIDE))])
+    config = read_config(f"coco/stage_two/{kind}", [("model.encoder.side", str(SIDE))], loss="mle")
     model = Builder(corpus).model(config)
     assert isinstance(model, Captioner)
     assert asked == ["microsoft/resnet-152"]

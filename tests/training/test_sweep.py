@@ -35,7 +35,7 @@ def test_a_grid_is_every_combination_by_a_name_of_its_own(tmp_path: Path) -> Non
     told = [f"tau={tau},alpha=0.1,kind={kind}" for tau in (0.2, 0.3) for kind in ("adam", "adamw")]
     assert [each.folder for each in planned] == [Path("runs/one", name, seed) for seed in "07" for name in told]
     assert planned[1].point == {TAU: 0.2, ALPHA: 0.1, "optimizer.kind": "adamw"}
-    config = read_config(planned[1].config, planned[1].overrides)
+    config = read_config(planned[1].file, planned[1].overrides)
     assert (config.objective.sequence.tau, config.objective.token.alpha) == (0.2, 0.1)
     assert config.optimizer.kind == "adamw"
     assert config.data.folder == "here"
@@ -49,7 +49,7 @@ def test_without_a_grid_there_is_one_run_a_config_and_seed(tmp_path: Path) -> No
     held = {"configs": ["one.yaml"], "overrides": {"row": "of more than eighty letters " * 4, "optimizer.lr": 1e-5}}
     (planned,) = plan_sweep(write(tmp_path, "a.sweep.yaml", held), Path("runs"))
     assert planned.folder == Path("runs/one/0")
-    config = read_config(planned.config, planned.overrides)
+    config = read_config(planned.file, planned.overrides)
     assert config.row == "of more than eighty letters " * 4
     assert config.optimizer.lr == 1e-5
 
@@ -122,5 +122,5 @@ def test_two_runs_never_share_a_folder(tmp_path: Path) -> None:
 
 def test_a_folder_is_no_sweep(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
-    with pytest.raises(ValueError, match=r"`config` must be a file that is there.* but is \. instead"):
+    with pytest.raises(ValueError, match=r"`sweep` names \., which is neither here nor"):
         plan_sweep(".", Path("runs"))

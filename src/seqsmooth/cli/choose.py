@@ -14,15 +14,15 @@ runs of other values are refused, not taken for those of the sweep."""
 
 EXAMPLES = """\
 examples:
-  seqsmooth choose configs/coco/restval/grids/hamming_refs.sweep.yaml
-  seqsmooth choose configs/multi30k/grids/tok.sweep.yaml --runs runs --out results/grids/multi30k_tok.json"""
+  seqsmooth choose coco/restval/hamming_refs
+  seqsmooth choose multi30k/tok --runs runs --out results/grids/multi30k_tok.json"""
 
 
 def options(parser: argparse.ArgumentParser) -> None:
     """Declare the options."""
     parser.description, parser.epilog = DESCRIPTION, EXAMPLES
     parser.formatter_class = argparse.RawDescriptionHelpFormatter
-    parser.add_argument("sweep", metavar="FILE", help="the sweep file that the runs were made by")
+    parser.add_argument("sweep", metavar="SWEEP", help="the sweep that made the runs: BASE/NAME, or a YAML file")
     parser.add_argument("--runs", type=Path, default=Path("runs"), help="where the runs are (default runs)")
     parser.add_argument("--out", type=Path, metavar="FILE", help="write the same as JSON, too")
     parser.add_argument("--seed", help="look at the runs of this seed alone")

@@ -31,7 +31,7 @@ examples:
   seqsmooth demo
   seqsmooth demo --seeds 3 --out demo3
 
-Then, for instance: seqsmooth train configs/demo/tok_seq.yaml --trainer.max_epochs 1"""
+Then, for instance: seqsmooth train demo --loss tok_seq --trainer.max_epochs 1"""
 
 
 def options(parser: argparse.ArgumentParser) -> None:
@@ -136,16 +136,16 @@ def _train(given: argparse.Namespace, corpus: Corpus, stage: Stage) -> list[Path
     folders, jobs = [], list[FleetJob]()
     for seed in range(given.seeds):
         for loss in LOSSES:
-            folder, name = given.out / "runs" / loss / str(seed), f"configs/demo/{loss}.yaml"
+            folder = given.out / "runs" / loss / str(seed)
             values = {"seed": str(seed), "data.folder": str(corpus.folder), "trainer.progress": "false"}
             values |= {} if given.epochs is None else {"trainer.max_epochs": str(given.epochs)}
             folders.append(folder)
             # A run of another config is refused before anything is trained.
-            run = resume_run(folder, read_config(name, list(values.items())), corpus)
+            run = resume_run(folder, read_config("configs/demo", list(values.items()), loss=loss), corpus)
             if run is not None and run.finished:
                 continue
             words = [word for key, value in values.items() for word in (f"--{key}", value)]
-            jobs.append(FleetJob(folder, ("train", name, "--run", str(folder), *words)))
+            jobs.append(FleetJob(folder, ("train", "configs/demo", "--loss", loss, "--run", str(folder), *words)))
     known = f" ({len(folders) - len(jobs)} are there)" if len(jobs) < len(folders) else ""
     with stage(f"train {len(folders)} captioners{known}, {given.jobs} at a time") as show:
 
@@ -214,7 +214,7 @@ def _commands(given: argparse.Namespace) -> list[str]:
         f"seqsmooth demo --seed {given.seed} --seeds {given.seeds} --scenes {given.scenes}",
         "",
         "# the same, stage by stage, after the corpus is there:",
-        *(f"seqsmooth train configs/demo/{loss}.yaml" for loss in LOSSES),
+        *(f"seqsmooth train demo --loss {loss}" for loss in LOSSES),
         "seqsmooth decode runs/demo/mle/0    # and the others",
         "seqsmooth report runs/demo --out report",
     ]

@@ -24,8 +24,8 @@ def explain_key(word: str, options: Iterable[str]) -> str:
         ends.setdefault(key.rpartition(".")[2], []).append(f"--{key}")
     candidates = list(dict.fromkeys(name for end in nearest(word, ends) for name in ends[end]))
     dotted = any("." in name for name in candidates) or not candidates
-    rule = " Keys of a config are dotted; `seqsmooth train CONFIG --print_config` lists them." if dotted else ""
-    return f"There is no option --{word}{did_you_mean(candidates[:MOST])}{rule}"
+    rule = " Keys of a config are dotted; `seqsmooth train BASE --loss NAME --print_config` lists them."
+    return f"There is no option --{word}{did_you_mean(candidates[:MOST])}{rule if dotted else ''}"
 
 
 def known_keys() -> Iterator[str]:

@@ -1,4 +1,4 @@
-"""`seqsmooth train`: a config becomes a run, or a sweep of configs becomes many."""
+"""`seqsmooth train`: a base and a loss become a run, a sweep becomes many."""
 
 from __future__ import annotations
 
@@ -18,22 +18,26 @@ if TYPE_CHECKING:
     from seqsmooth.training.sweep import Planned
 
 DESCRIPTION = """\
-Train a model as a config says, and keep everything in the folder of the run: resolved config, manifest, log.csv,
-checkpoints. The same command again goes on where the run stopped, exactly; a finished run is left as it is.
+Train a model and keep everything in the folder of the run: resolved config, manifest, log.csv, checkpoints. The same
+command again goes on where the run stopped, exactly; a finished run is left as it is.
 
-CONFIG is a YAML file, here or among those that come with the package; one of your own may extend one of those. Any of
-its values can be given on the command line by its dotted key, as in --trainer.max_epochs 1.
+BASE is what the runs of a table share, corpus, model and recipe: one of the package, which --list lists, or a YAML file
+of your own. --loss takes one of its losses. Any value can be given by its dotted key, as in --trainer.max_epochs 1;
+--print_config prints all keys with their values, and docs/running.md explains them.
 
-A sweep is a YAML file, too: configs, seeds, and a grid of values. Each of its runs is a process of its own, whose
-output goes to console.log in the folder of the run; one that fails takes no other with it."""
+A sweep trains several losses of a base for several seeds, or every point of a grid. Each run is a process of its own,
+whose output goes to console.log in the folder of the run; one that fails takes no other with it."""
 
 EXAMPLES = """\
 examples:
-  seqsmooth train configs/demo/tok_seq.yaml --data.folder data/demo --trainer.max_epochs 1
-  seqsmooth train configs/coco/show_tell/mle.yaml --data.folder data/coco --seed 1 --run runs/mle/1
-  seqsmooth train configs/multi30k/mle.yaml --decode val,test --observe
-  seqsmooth train --sweep configs/coco/stage_one/table.sweep.yaml --jobs 8 --decode test
-  seqsmooth train configs/multi30k/mle.yaml --print_config"""
+  seqsmooth train --list
+  seqsmooth train coco/show_tell --list
+  seqsmooth train coco/show_tell --loss tok_seq_cider_refs --print_config
+  seqsmooth train coco/show_tell --loss mle --seed 1 --run runs/mle/1
+  seqsmooth train demo --loss tok_seq --trainer.max_epochs 1
+  seqsmooth train multi30k --loss mle --decode val,test --observe
+  seqsmooth train coco/stage_one --sweep main --jobs 8 --decode test
+  seqsmooth train mine.yaml"""
 
 SECTIONS = ("data", "model", "objective", "optimizer", "schedule", "trainer", "validation", "decoding")
 TOP = ("name", "row", "table", *SECTIONS, "seed")
@@ -67,7 +71,8 @@ class Afterwards:
 
         try:
             run = Run.open(planned.folder)
-            return run.finished and not run.changed(planned.made) and all(self._has(run, each) for each in self.splits)
+            ended = run.finished and not run.changed(planned.config)
+            return ended and all(self._has(run, split) for split in self.splits)
         except ValueError:
             return False
 
@@ -89,10 +94,13 @@ def options(parser: argparse.ArgumentParser) -> None:
     """Declare the options."""
     parser.description, parser.epilog = DESCRIPTION, EXAMPLES
     parser.formatter_class = argparse.RawDescriptionHelpFormatter
-    parser.add_argument("config", nargs="?", metavar="CONFIG", help="a YAML file")
+    rule = "what the runs share: a base of the package, as coco/stage_one, or a YAML file"
+    parser.add_argument("base", nargs="?", metavar="BASE", help=rule)
+    parser.add_argument("--loss", metavar="NAME", help="the loss, by its name in BASE")
+    parser.add_argument("--list", action="store_true", help="list the bases; with BASE, its losses and sweeps")
     parser.add_argument("--run", type=Path, metavar="FOLDER", help="the folder of the run (default runs/NAME/SEED)")
-    rule = "train every config that these files list, for every seed; what is done is passed over"
-    parser.add_argument("--sweep", nargs="+", action="extend", metavar="FILE", help=rule)
+    rule = "train all runs of these sweeps of BASE (or BASE/NAME, or YAML files); what is done is passed over"
+    parser.add_argument("--sweep", nargs="+", action="extend", metavar="NAME", help=rule)
     parser.add_argument("--jobs", type=int, metavar="N", help="with --sweep: so many runs at once (default 1)")
     rule = "afterwards write and score these splits with the best weights, as in val,test"
     parser.add_argument("--decode", metavar="SPLITS", help=rule)
@@ -125,13 +133,18 @@ def start(given: argparse.Namespace) -> int:
     from seqsmooth.training.reader import read_config, text_of
 
     overrides = [(name, getattr(given, name)) for name in TOP if getattr(given, name) is not None] + given.dotted
-    one = (given.config is None) != (given.sweep is None)
-    checks.must(one, "CONFIG", "given, or else --sweep, and not both", given.config)
+    if given.list:
+        from seqsmooth.cli.bases import listing
+
+        print(listing(given.base))
+        return 0
     after = Afterwards(_listed("decode", given.decode), _listed("metrics", given.metrics), given.observe)
     if given.sweep is not None:
         return _sweep(given, overrides, after)
+    if given.base is None:
+        raise ValueError("There is nothing to train: give a BASE and a --loss, or --list to list the bases.")
     checks.must(given.jobs is None, "jobs", "left out without --sweep", given.jobs)
-    config = read_config(given.config, overrides)
+    config = read_config(given.base, overrides, loss=given.loss)
     if given.print_config:
         print(text_of(config), end="", flush=True)
         return 0
@@ -200,9 +213,12 @@ def _sweep(given: argparse.Namespace, overrides: Sequence[tuple[str, str]], afte
     from seqsmooth.training.fleet import FleetJob, run_fleet
     from seqsmooth.training.sweep import check_files, each_once, plan_sweep
 
-    checks.must(given.run is None, "run", "left out with --sweep, which makes many", given.run)
+    for name in ("run", "loss"):
+        value = getattr(given, name)
+        checks.must(value is None, name, "left out with --sweep, which trains several", value)
+    sweeps = given.sweep if given.base is None else [f"{given.base}/{name}" for name in given.sweep]
     jobs = 1 if given.jobs is None else checks.at_least("jobs", given.jobs, 1)
-    planned = each_once(each for file in given.sweep for each in plan_sweep(file, given.runs, overrides))
+    planned = each_once(each for sweep in sweeps for each in plan_sweep(sweep, given.runs, overrides))
     if given.print_config:
         for each in planned:
             print(shlex.join(["seqsmooth", *each.words(), *after.words()]))

@@ -5,7 +5,6 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from pathlib import Path
 from statistics import mean
 from typing import Any
 
@@ -95,9 +94,9 @@ class Choice:
 
 def choose(planned: Sequence[Planned]) -> Choice:
     """Read what the runs of a sweep reached in validation."""
-    groups: dict[tuple[Path, tuple[tuple[str, Any], ...]], list[Planned]] = {}
+    groups: dict[tuple[str, tuple[tuple[str, Any], ...]], list[Planned]] = {}
     for each in planned:
-        groups.setdefault((each.config, tuple(each.point.items())), []).append(each)
+        groups.setdefault((_name(each), tuple(each.point.items())), []).append(each)
     metrics: dict[str, None] = {}
     points = []
     for (_, values), several in groups.items():
@@ -125,7 +124,7 @@ def choose(planned: Sequence[Planned]) -> Choice:
 
 def _name(planned: Planned) -> str:
     """The name of the config, without the values of the point behind it; two files may be called alike."""
-    return planned.made.name.rpartition("/")[0] if planned.point else planned.made.name
+    return planned.config.name.rpartition("/")[0] if planned.point else planned.config.name
 
 
 def _best(planned: Planned) -> dict[str, Any] | None:
@@ -136,7 +135,7 @@ def _best(planned: Planned) -> dict[str, Any] | None:
     run = Run.open(folder)
     if not run.finished:
         return None
-    changed = run.changed(planned.made)
+    changed = run.changed(planned.config)
     if changed:
         raise ValueError(
             f"The run in {folder} must be of this sweep as it is now, but was made with other values of "

@@ -21,8 +21,8 @@ from seqsmooth.reports.alike import Member, check_row
 from seqsmooth.reports.behaviour import remembered
 from seqsmooth.reports.record import FACTS, SEED, Record, Tally, Written
 from seqsmooth.text import Vocabulary
+from seqsmooth.training.bases import find_row
 from seqsmooth.training.config import plain
-from seqsmooth.training.places import find_config
 from seqsmooth.training.reader import completed, differences, read_config
 from seqsmooth.training.runs import FREE, Run
 from seqsmooth.training.writing import check_own, check_weights, known_settings
@@ -140,17 +140,18 @@ def _decoding(names: Sequence[str], config: Mapping[str, Any], settings: Mapping
 def _training(facts: Mapping[str, Any]) -> str:
     """From the config that comes with the package to this run: its name, and whatever was set otherwise."""
     name, seed = str(facts["name"]), facts["seed"]
-    for base in (PurePosixPath(name), *PurePosixPath(name).parents):  # a point of a grid has its values behind the name
-        try:
-            path = PurePosixPath("configs", base).with_suffix(".yaml")
-            shipped = _without_places(json.loads(json.dumps(plain(read_config(find_config(path))))))
-        except ValueError:
+    for path in (PurePosixPath(name), *PurePosixPath(name).parents):  # a point of a grid has its values behind the name
+        row = find_row(PurePosixPath("configs", path))
+        if row is None or not path.name or (row[1] is None and row[0].losses):
             continue
+        base, loss = row
+        packaged = _without_places(json.loads(json.dumps(plain(read_config(base.file, loss=loss)))))
         config = completed(facts["config"])
-        changed = [key for key in differences(shipped, config) if key not in (*FREE, *_NAMES)]
-        words = [word for key in changed for word in (f"--{key}", json.dumps(_at(config, key)))]
-        words += [] if shipped["name"] == name else ["--run", f"runs/{name}/{seed}"]
-        return shlex.join(["seqsmooth", "train", str(path), *words, "--seed", str(seed)])
+        changed = [key for key in differences(packaged, config) if key not in (*FREE, *_NAMES)]
+        words = [base.name, *([] if loss is None else ["--loss", loss])]
+        words += [word for key in changed for word in (f"--{key}", json.dumps(_at(config, key)))]
+        words += [] if packaged["name"] == name else ["--run", f"runs/{name}/{seed}"]
+        return shlex.join(["seqsmooth", "train", *words, "--seed", str(seed)])
     # A config of one's own: the folder of the run keeps it as it was resolved, with its name and its seed.
     return shlex.join(["seqsmooth", "train", f"runs/{name}/{seed}/config.yaml"])
 

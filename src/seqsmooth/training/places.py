@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import difflib
 import os
+from collections.abc import Sequence
 from pathlib import Path
 
 from seqsmooth.ops import checks
@@ -12,28 +13,35 @@ DATA = "SEQSMOOTH_DATA"
 """The environment variable that names the folder of all data."""
 
 
-def find_config(path: str | os.PathLike[str], *, beside: Path = Path(), key: str = "config") -> Path:
-    """A config: in the folder `beside`, or else among those of the package, as in configs/demo/mle.yaml.
+def find_file(path: str | os.PathLike[str], *, beside: Path = Path()) -> Path | None:
+    """A YAML file: in the folder `beside`, or else among those of the package; nothing where neither has it.
 
     The suffix may be left out, and so may `configs/` where it is one of the package's.
 
     Args:
-        path: of a YAML file; one that is absolute is that file and no other.
+        path: of the file; one that is absolute is that file and no other.
         beside: the folder that `path` is seen from; the working directory by default.
-        key: what the path was given for.
     """
     given = Path(path)
-    for place in (beside / given, *_shipped(given)):
-        for named in (place, place.parent / f"{place.name}.yaml"):
-            if named.is_file():
-                return named.resolve()
+    for place in (beside / given, *_packaged(given)):
+        for file in (place, place.parent / f"{place.name}.yaml"):
+            if file.is_file():
+                return file.resolve()
+    return None
+
+
+def missing_file(path: str | os.PathLike[str], *, beside: Path, key: str, names: Sequence[str]) -> ValueError:
+    """The sentence for a file that neither the folder `beside` nor the package has, with what is near it of `names`."""
     here = "here" if beside == Path() else f"in {beside}"
-    package = ", ".join(map(str, shipped_configs()))
-    rule = f"a file that is there, {here} or among the package's in {package}{_near(given, beside)}"
-    raise checks.wrong(key, rule, str(path))
+    package = ", ".join(map(str, packaged_folders()))
+    word = Path(*below_configs(Path(path))).as_posix().removesuffix(".yaml")
+    local = [file.name for file in sorted(beside.glob("*.yaml"))]
+    near = difflib.get_close_matches(word, [*names, *(name.removesuffix(".yaml") for name in local)])
+    hint = f"; near it: {', '.join(near)}" if near and word != "." else ""
+    return ValueError(f"`{key}` names {path}, which is neither {here} nor among the package's in {package}{hint}.")
 
 
-def shipped_configs() -> list[Path]:
+def packaged_folders() -> list[Path]:
     """The folders of configs that come with the package: inside it, or beside `src` in a checkout."""
     package = Path(__file__).resolve().parents[1]
     return [folder for folder in (package / "configs", package.parents[1] / "configs") if folder.is_dir()]
@@ -60,23 +68,15 @@ def find_beside(corpus: Path, name: str, key: str) -> Path:
     raise checks.wrong(key, f"a file that is there, in {corpus} or here ({way_out})", name)
 
 
-def _shipped(given: Path) -> list[Path]:
+def below_configs(path: Path) -> tuple[str, ...]:
+    """The parts of a path below a folder `configs`, or all of them where it has none."""
+    parts = path.parts
+    return parts[len(parts) - parts[::-1].index("configs") :] if "configs" in parts else parts
+
+
+def _packaged(given: Path) -> list[Path]:
     """Where a config of the package may be: below its folders, with or without their name in front."""
     if given.is_absolute():
         return []
-    places = ((root, root.joinpath(*_below_configs(given)).resolve()) for root in shipped_configs())
+    places = ((root, root.joinpath(*below_configs(given)).resolve()) for root in packaged_folders())
     return [place for root, place in places if place.is_relative_to(root)]  # `..` may lead out of them
-
-
-def _near(given: Path, beside: Path) -> str:
-    """A hint at what may have been meant, in the folder `beside` or of the package; or nothing."""
-    names = [file.name for file in sorted(beside.glob("*.yaml"))]
-    names += [file.relative_to(root).as_posix() for root in shipped_configs() for file in sorted(root.rglob("*.yaml"))]
-    word = Path(*_below_configs(given))
-    found = difflib.get_close_matches(word.with_suffix(".yaml").as_posix(), names) if word.name else []
-    return f" (near it: {', '.join(found)})" if found else ""
-
-
-def _below_configs(path: Path) -> tuple[str, ...]:
-    parts = path.parts
-    return parts[parts.index("configs") + 1 :] if "configs" in parts else parts

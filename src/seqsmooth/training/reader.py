@@ -7,59 +7,42 @@ import difflib
 import math
 import types
 import typing
-from collections.abc import Iterable, Iterator, Mapping, Sequence
-from copy import deepcopy
-from functools import cache, lru_cache
+from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any, Literal, Union, get_args, get_origin
 
 from seqsmooth.files.paths import inner_path
 from seqsmooth.ops import checks
 from seqsmooth.training import config as sections
+from seqsmooth.training.bases import merge, nested, open_base
 from seqsmooth.training.config import Config
 from seqsmooth.training.model_sections import model_sections
-from seqsmooth.training.places import find_config
-
-EXTENDS = "extends"
+from seqsmooth.training.yaml_files import parse_yaml
 
 
-def read_config(path: str | Path, overrides: Iterable[tuple[str, str]] = ()) -> Config:
-    """Read a config, with what it extends, and change some of its values.
+def read_config(path: str | Path, overrides: Iterable[tuple[str, str]] = (), *, loss: str | None = None) -> Config:
+    """Read the config of a run: a base with one of its losses, or a file that holds a whole run.
 
     Args:
         path: a YAML file; one that is not there is looked for among those that come with the package.
         overrides: dotted keys and their values as YAML, as in ("trainer.max_epochs", "1").
+        loss: one of the base's losses, by name.
     """
-    file = find_config(path)
-    values = _merged(file, ())
+    base = open_base(path)
+    values = base.run(loss)
     for key, text in overrides:
-        values = merge(values, _nested(key.split("."), _yaml(text, f"the value of --{key}")))
+        values = merge(values, nested(key.split("."), parse_yaml(text, f"the value of --{key}")))
     if not values.get("name"):
-        values["name"] = config_name(file)
-    made = parse_config(values)
-    inner_path("name", made.name)  # folders of runs and files of records are called by it
-    return made
+        values["name"] = base.name
+    config = parse_config(values)
+    inner_path("name", config.name)  # folders of runs and files of records are called by it
+    return config
 
 
 def parse_config(values: Mapping[str, Any]) -> Config:
-    """Make a config of what a YAML file holds, `extends` already followed."""
-    made: Config = _parse(Config, values, "")
-    return made
-
-
-def merge(below: Mapping[str, Any], above: Mapping[str, Any]) -> dict[str, Any]:
-    """Lay a mapping over another one, at all depths.
-
-    Where `above` names another `kind`, nothing of the mapping below stays: its keys belong to what it was.
-    """
-    kind = above.get("kind")
-    if kind is not None and kind != below.get("kind"):
-        return dict(above)
-    made = dict(below)
-    for key, value in above.items():
-        old = made.get(key)
-        made[key] = merge(old, value) if isinstance(old, Mapping) and isinstance(value, Mapping) else value
-    return made
+    """Make a config of nested keys and values."""
+    config: Config = _parse(Config, values, "")
+    return config
 
 
 def text_of(config: Config) -> str:
@@ -99,89 +82,6 @@ def listed_keys(keys: Sequence[str]) -> str:
     """The first of some dotted keys, and how many more there are."""
     more = f" and {len(keys) - 3} more" if len(keys) > 3 else ""
     return ", ".join(f"`{key}`" for key in keys[:3]) + more
-
-
-def load_yaml(path: Path) -> dict[str, Any]:
-    """Read a mapping from a YAML file."""
-    try:
-        text = path.read_text(encoding="utf-8")
-    except OSError as error:
-        raise ValueError(f"`{path}` must be a file that can be read, but is not: {error.strerror}.") from error
-    except UnicodeDecodeError as error:
-        raise ValueError(f"`{path}` must be text in UTF-8, but is not at byte {error.start}.") from error
-    values = _yaml(text, str(path))
-    if not isinstance(values, dict):
-        raise ValueError(f"`{path}` must be a YAML file of keys and values, but is {_said(values)} instead.")
-    return values
-
-
-def _merged(path: Path, below: tuple[Path, ...]) -> dict[str, Any]:
-    checks.must(path not in below, EXTENDS, "a file that does not extend this one again", str(path))
-    values = load_yaml(path)
-    bases = values.pop(EXTENDS, [])
-    made: dict[str, Any] = {}
-    for key, base in _bases(bases):
-        held = _merged(find_config(base, beside=path.parent, key=EXTENDS), (*below, path))
-        made = merge(made, _nested(key.split("."), held) if key else held)
-    return merge(made, values)
-
-
-def _bases(entries: Any) -> Iterator[tuple[str, str]]:
-    """What is extended: the dotted key of the section that a file is, or none where it is a whole config; the file."""
-    for entry in entries if isinstance(entries, list) else [entries]:
-        for key, base in entry.items() if isinstance(entry, Mapping) else [("", entry)]:
-            rule = "the path of a file, or a dotted key and the path of a file"
-            checks.must(isinstance(key, str) and isinstance(base, str), EXTENDS, rule, repr(entry))
-            yield key, base
-
-
-def _nested(keys: Sequence[str], value: Any) -> dict[str, Any]:
-    return {keys[0]: value if len(keys) == 1 else _nested(keys[1:], value)}
-
-
-def _yaml(text: str, where: str) -> Any:
-    import yaml
-
-    try:
-        return deepcopy(_loaded(text))
-    except yaml.YAMLError as error:
-        mark = getattr(error, "problem_mark", None)
-        place = f" at line {mark.line + 1}" if mark is not None else ""
-        raise ValueError(f"{where} must be YAML, but is not{place}: {getattr(error, 'problem', error)}.") from error
-
-
-@lru_cache(maxsize=1024)
-def _loaded(text: str) -> Any:
-    """What a text holds, read once: hundreds of configs of a sweep extend the same few files."""
-    import yaml
-
-    return yaml.load(text, _loader())
-
-
-@cache
-def _loader() -> type[Any]:
-    """YAML's safe loader, which would silently take the last of two values for one key."""
-    import yaml
-
-    class Loader(yaml.SafeLoader):
-        def compose_mapping_node(self, anchor: Any) -> Any:
-            node = super().compose_mapping_node(anchor)
-            seen = set()
-            for key, _ in node.value:
-                if isinstance(key, yaml.ScalarNode) and (key.tag, key.value) in seen:
-                    problem = f"the key {key.value!r} is there twice"
-                    raise yaml.MarkedYAMLError(problem=problem, problem_mark=key.start_mark)
-                seen.add((key.tag, str(key.value)))
-            return node
-
-    return Loader
-
-
-def config_name(path: Path) -> str:
-    """The path of a config below the folder `configs`, without its suffix; or the name of the file."""
-    parts = path.with_suffix("").parts
-    below = [place for place, part in enumerate(parts) if part == "configs"]
-    return "/".join(parts[below[-1] + 1 :]) if below else parts[-1]
 
 
 def _parse(kind: Any, value: Any, key: str) -> Any:

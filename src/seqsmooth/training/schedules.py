@@ -12,8 +12,9 @@ from torch import Tensor
 
 from seqsmooth.ops import checks
 from seqsmooth.training import config as sections
+from seqsmooth.training.bases import merge
 from seqsmooth.training.objective_sections import Anneal
-from seqsmooth.training.reader import merge, parse_config
+from seqsmooth.training.reader import parse_config
 
 Section = (
     sections.Constant | sections.Step | sections.InverseRoot | sections.Cosine | sections.Linear | sections.Plateau

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import fnmatch
 import json
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
@@ -10,11 +11,12 @@ from pathlib import Path
 from typing import Any
 
 from seqsmooth.ops import checks
+from seqsmooth.training.bases import Base, find_row, no_such_name, open_base, open_sweep
 from seqsmooth.training.config import Config, plain
-from seqsmooth.training.places import find_beside, find_config, find_corpus
-from seqsmooth.training.reader import differences, listed_keys, load_yaml, read_config
+from seqsmooth.training.places import find_beside, find_corpus
+from seqsmooth.training.reader import differences, listed_keys, read_config
 
-KEYS = ("configs", "seeds", "overrides", "grid")
+KEYS = ("seeds", "overrides", "grid")
 Scalar = str | int | float | bool | None
 
 
@@ -23,44 +25,53 @@ class Planned:
     """One run of a sweep.
 
     Attributes:
-        config: the file that it is of.
+        file: of its base.
         seed: of the run.
         folder: of the run.
         overrides: dotted keys and their values as YAML.
-        made: what comes of the file and the overrides.
+        config: with the overrides.
         point: the values of the grid by dotted key; empty without a grid.
+        loss: the loss of the base; none where the file holds a whole run.
     """
 
-    config: Path
+    file: Path
     seed: int
     folder: Path
     overrides: tuple[tuple[str, str], ...]
-    made: Config
+    config: Config
     point: Mapping[str, Scalar] = field(default_factory=dict)
+    loss: str | None = None
+
+    @property
+    def source(self) -> str:
+        """The file that it is of, and the loss."""
+        return self.file.name if self.loss is None else f"{self.file.name} --loss {self.loss}"
 
     def words(self) -> list[str]:
         """The words of the command line that do it."""
-        given = [word for key, value in self.overrides for word in (f"--{key}", value)]
-        return ["train", str(self.config), "--run", str(self.folder), *given, "--seed", str(self.seed)]
+        base = [str(self.file), *([] if self.loss is None else ["--loss", self.loss])]
+        values = [word for key, value in self.overrides for word in (f"--{key}", value)]
+        return ["train", *base, "--run", str(self.folder), *values, "--seed", str(self.seed)]
 
 
 def plan_sweep(path: str | Path, runs: Path, overrides: Sequence[tuple[str, str]] = ()) -> list[Planned]:
-    """The runs of a sweep file, in the order in which they are to be done: all of one seed, then the next.
+    """The runs of a sweep, in the order in which they are to be done: all of one seed, then the next.
 
-    The file holds a list `configs`, seen from the file or among those of the package; a list `seeds`; `overrides` by
-    dotted key; and a `grid`, lists of values by dotted key, of which every combination is a run.
+    A sweep lists `losses` of its base, where a `*` stands for any letters (all losses by default); or, as a file of its
+    own, `configs`: files and rows, `BASE/LOSS`. It also has a list `seeds`; `overrides` by dotted key; and a `grid`,
+    lists of values by dotted key, of which every combination is a run.
+
+    Args:
+        path: a sweep of a base, as in coco/stage_one/main, or a file.
+        runs: the folder of all runs.
+        overrides: dotted keys and their values as YAML, for every run.
     """
-    file = find_config(path)
-    held = load_yaml(file)
-    for key in held:
-        checks.one_of("key", key, KEYS)
-    configs, seeds, common = held.get("configs"), held.get("seeds", [0]), held.get("overrides") or {}
-    checks.must(isinstance(configs, list) and len(configs) > 0, "configs", "a list of files", configs)
-    assert isinstance(configs, list)
+    sweep, rows = _rows(path)
+    seeds, common = sweep.get("seeds", [0]), sweep.get("overrides") or {}
     whole = isinstance(seeds, list) and len(seeds) > 0 and all(type(seed) is int and seed >= 0 for seed in seeds)
     checks.must(whole, "seeds", "a list of whole numbers, 0 or more", seeds)
     checks.must(isinstance(common, dict), "overrides", "a mapping from dotted keys", common)
-    grid = held.get("grid")
+    grid = sweep.get("grid")
     points = list(_points(grid))
     for part, keys in (("overrides", common), ("grid", grid or {})):
         checks.must("seed" not in keys, part, "without `seed`, which is for the list `seeds`", "with it")
@@ -71,13 +82,48 @@ def plan_sweep(path: str | Path, runs: Path, overrides: Sequence[tuple[str, str]
     )
     planned = []
     for seed in asked or seeds:
-        for name in configs:
-            config = find_config(str(name), beside=file.parent, key="configs")
+        for file, loss in rows:
             for point in points:
-                changed = (*every, *_changes(config, every, point))
-                made = replace(read_config(config, changed), seed=seed)
-                planned.append(Planned(config, seed, runs / made.name / str(seed), changed, made, point))
+                changes = (*every, *_changes(file, loss, every, point))
+                config = replace(read_config(file, changes, loss=loss), seed=seed)
+                planned.append(Planned(file, seed, runs / config.name / str(seed), changes, config, point, loss))
     return each_once(planned)
+
+
+def _rows(path: str | Path) -> tuple[Mapping[str, Any], list[tuple[Path, str | None]]]:
+    """What a sweep says, and the file and the loss of each of its rows."""
+    base, name = open_sweep(path)
+    if name is not None:
+        sweep = base.sweeps[name]
+        _check_keys(sweep, ("losses", *KEYS))
+        return sweep, [(base.file, loss) for loss in _matching(base, sweep.get("losses", ["*"]))]
+    if base.sweeps:
+        raise ValueError(f"{path} is a base; name one of its sweeps, as in {path}/{next(iter(base.sweeps))}.")
+    sweep = base.values
+    _check_keys(sweep, ("configs", *KEYS))
+    configs = sweep.get("configs")
+    checks.must(isinstance(configs, list) and len(configs) > 0, "configs", "a list of files", configs)
+    assert isinstance(configs, list)
+    beside = base.file.parent
+    rows = [find_row(name, beside=beside) or (open_base(name, beside=beside, key="configs"), None) for name in configs]
+    return sweep, [(row.file, loss) for row, loss in rows]
+
+
+def _check_keys(sweep: Mapping[str, Any], keys: Sequence[str]) -> None:
+    for key in sweep:
+        checks.one_of("key", key, keys)
+
+
+def _matching(base: Base, patterns: Any) -> list[str]:
+    """The losses of a base that a list of names asks for, each once; a `*` in a name stands for any letters."""
+    checks.must(isinstance(patterns, list) and len(patterns) > 0, "losses", "a list of names", patterns)
+    names: dict[str, None] = {}
+    for pattern in map(str, patterns):
+        matches = fnmatch.filter(base.losses, pattern)
+        if not matches:
+            raise ValueError(no_such_name("loss", pattern, base.name, base.losses))
+        names |= dict.fromkeys(matches)
+    return list(names)
 
 
 def each_once(planned: Iterable[Planned]) -> list[Planned]:
@@ -85,11 +131,11 @@ def each_once(planned: Iterable[Planned]) -> list[Planned]:
     firsts: dict[Path, Planned] = {}
     for each in planned:
         first = firsts.setdefault(each.folder, each)
-        other = [] if first is each else differences(plain(first.made), plain(each.made))
+        other = [] if first is each else differences(plain(first.config), plain(each.config))
         if other:
             raise ValueError(
-                f"The runs of a sweep must have folders of their own, but {first.config.name} and {each.config.name} "
-                f"both make {each.folder}, with other values of {listed_keys(other)} (`name` in a config tells runs "
+                f"The runs of a sweep must have folders of their own, but {first.source} and {each.source} both "
+                f"make {each.folder}, with other values of {listed_keys(other)} (`name` in a config tells runs "
                 "apart, --runs tells sweeps apart)."
             )
     return list(firsts.values())
@@ -98,8 +144,8 @@ def each_once(planned: Iterable[Planned]) -> list[Planned]:
 def check_files(planned: Iterable[Planned]) -> None:
     """Check that the corpus and the word vectors of every run are there: better now than when its turn comes."""
     for each in planned:
-        corpus = find_corpus(each.made.data.folder)
-        for key, name in _vectors(plain(each.made)):
+        corpus = find_corpus(each.config.data.folder)
+        for key, name in _vectors(plain(each.config)):
             find_beside(corpus, name, key)
 
 
@@ -118,13 +164,13 @@ def short_keys(keys: Sequence[str]) -> dict[str, str]:
     >>> short_keys(["objective.sequence.tau", "objective.token.alpha", "model.alpha"])
     {'objective.sequence.tau': 'tau', 'objective.token.alpha': 'token.alpha', 'model.alpha': 'model.alpha'}
     """
-    found = {}
+    short = {}
     for key in keys:
         parts = key.split(".")
         endings = (".".join(parts[-count:]) for count in range(1, len(parts) + 1))
-        alone = (end for end in endings if sum(f".{other}".endswith(f".{end}") for other in keys) == 1)
-        found[key] = next(alone, key)
-    return found
+        unique = (end for end in endings if sum(f".{other}".endswith(f".{end}") for other in keys) == 1)
+        short[key] = next(unique, key)
+    return short
 
 
 def _points(grid: Any) -> Iterator[dict[str, Scalar]]:
@@ -138,18 +184,20 @@ def _points(grid: Any) -> Iterator[dict[str, Scalar]]:
         yield dict(zip(map(str, lists), values, strict=True))
 
 
-def _changes(config: Path, every: Sequence[tuple[str, str]], point: Mapping[str, Scalar]) -> Iterator[tuple[str, str]]:
+def _changes(
+    file: Path, loss: str | None, every: Sequence[tuple[str, str]], point: Mapping[str, Scalar]
+) -> Iterator[tuple[str, str]]:
     """What makes a point of a grid: its values, and a name and a row that tell it from the others."""
     if not point:
         return
     short = short_keys(list(point))
-    given = [(key, _yaml(f"grid.{key}", value)) for key, value in point.items()]
-    yield from given
-    made = read_config(config, (*every, *given))
-    told = {short[key]: _told(value) for key, value in point.items()}
-    listed = ", ".join(f"{key} {value}" for key, value in told.items())
-    yield "name", json.dumps(f"{made.name}/{','.join(f'{key}={value}' for key, value in told.items())}")
-    yield "row", json.dumps(f"{made.row} ({listed})".lstrip())
+    values = [(key, _yaml(f"grid.{key}", value)) for key, value in point.items()]
+    yield from values
+    config = read_config(file, (*every, *values), loss=loss)
+    words = {short[key]: _word(value) for key, value in point.items()}
+    listed = ", ".join(f"{key} {value}" for key, value in words.items())
+    yield "name", json.dumps(f"{config.name}/{','.join(f'{key}={value}' for key, value in words.items())}")
+    yield "row", json.dumps(f"{config.row} ({listed})".lstrip())
 
 
 def _yaml(key: str, value: Any) -> str:
@@ -167,7 +215,7 @@ def _seed(text: str) -> int:
         raise checks.wrong("seed", "a whole number, 0 or more", repr(text)) from None
 
 
-def _told(value: Scalar) -> str:
+def _word(value: Scalar) -> str:
     """A value as part of the name of a folder."""
-    told = value if isinstance(value, str) else json.dumps(value)
-    return "".join(letter if letter.isalnum() or letter in "-+._" else "-" for letter in told)
+    word = value if isinstance(value, str) else json.dumps(value)
+    return "".join(letter if letter.isalnum() or letter in "-+._" else "-" for letter in word)
