@@ -21,8 +21,8 @@ def test_a_loss_with_a_fault_exits_with_1_and_names_it(tmp_path: Path, capsys: p
     assert "  nothing to predict     FAILS    the loss is NaN or infinite" in out
     assert "  zero smoothing         holds" in out
     (written,) = json.loads(file.read_text(encoding="utf-8"))
-    assert [finding["rule"] for finding in written["findings"]] == [rule.name for rule in RULES]
-    assert written["findings"][6]["verdict"] == "fails"
+    assert [result["rule"] for result in written["results"]] == [rule.name for rule in RULES]
+    assert written["results"][6]["verdict"] == "fails"
 
 
 def test_a_sound_loss_exits_with_0() -> None:
@@ -31,7 +31,7 @@ def test_a_sound_loss_exits_with_0() -> None:
 
 
 def test_options_reach_the_loss(capsys: pytest.CaptureFixture[str]) -> None:
-    loss = "seqsmooth.conformance.known:similar"
+    loss = "seqsmooth.conformance.known:tok_loss"
     words = ["conformance", loss, "--call", "sequence", "--smoothing", "alpha"]
     assert main(words) == 1  # for its smoothing is not torch's
     assert "label smoothing        FAILS" in capsys.readouterr().out
@@ -54,10 +54,10 @@ def test_the_known_ones_fill_a_page(
 @pytest.mark.parametrize(
     ("words", "sentence"),
     [
-        ([], "`loss` must be given, or else --known, but is None instead."),
-        (["a:b", "--known"], "`loss` must be given, or else --known, but is a:b instead."),
-        (["nowhere:loss"], "`nowhere` must be a module that can be imported, but is not: No module named 'nowhere'."),
-        (["torch:nn"], "`loss` must be a function, an nn.Module or a class of either, but is a module instead."),
+        ([], "Give either a LOSS (MODULE:NAME) or --known."),
+        (["a:b", "--known"], "Give either a LOSS (MODULE:NAME) or --known."),
+        (["nowhere:loss"], "The module `nowhere` cannot be imported: No module named 'nowhere'."),
+        (["torch:nn"], "`torch:nn` is a module, but a loss is a function, an nn.Module or a class of either."),
         (
             ["seqsmooth:cross_entropy", "--device", "tpu"],
             "`device` must be one of 'cpu', 'cuda', but is 'tpu' instead.",

@@ -13,15 +13,15 @@ from torch import Tensor
 from torch.nn import functional as F
 
 import seqsmooth as ss
-from seqsmooth.conformance import RULES, Report, Subject, examine
+from seqsmooth.conformance import RULES, ConformanceReport, Subject, examine
 from seqsmooth.conformance.exact import case, exact
-from seqsmooth.conformance.rules import Measured
+from seqsmooth.conformance.rules import Deviation
 
 CPU = torch.device("cpu")
 
 
-def verdicts(report: Report) -> dict[str, str]:
-    return {finding.rule: finding.verdict for finding in report.findings}
+def verdicts(report: ConformanceReport) -> dict[str, str]:
+    return {result.rule: result.verdict for result in report.results}
 
 
 def sound(
@@ -52,9 +52,9 @@ def of(function: Callable[..., Tensor], **words: object) -> Subject:
 
 
 def test_a_sound_loss_has_no_fault() -> None:
-    found = examine(of(sound))
-    assert [finding for finding in found.findings if finding.verdict not in ("holds", "absent")] == []
-    assert [finding.rule for finding in found.findings if finding.verdict == "absent"] == ["shift"]
+    report = examine(of(sound))
+    assert [result for result in report.results if result.verdict not in ("holds", "absent")] == []
+    assert [result.rule for result in report.results if result.verdict == "absent"] == ["shift"]
 
 
 def counts_padding(logits: Tensor, labels: Tensor, **words: object) -> Tensor:
@@ -141,10 +141,10 @@ FAULTS: list[tuple[Callable[..., Tensor], dict[str, object], set[str]]] = [
 def test_a_fault_is_found_by_its_rule(
     function: Callable[..., Tensor], words: dict[str, object], wanted: set[str]
 ) -> None:
-    found = {finding.rule for finding in examine(of(function, **words)).failures}
-    assert wanted <= found
+    broken = {result.rule for result in examine(of(function, **words)).failures}
+    assert wanted <= broken
     if len(wanted) == 1 and function is not multiplies_by_the_mask:
-        assert found == wanted
+        assert broken == wanted
 
 
 def ours(logits: Tensor, labels: Tensor, **words: object) -> Tensor:
@@ -173,16 +173,14 @@ def test_a_loss_that_raises_fails_that_rule_and_says_why() -> None:
             raise TypeError("only float32")
         return sound(logits, labels)
 
-    found = {finding.rule: finding.told for finding in examine(Subject("narrow", narrow)).failures}
-    assert found == {"half precision": "TypeError: only float32", "long sums in fp16": "TypeError: only float32"}
+    failures = {result.rule: result.detail for result in examine(Subject("narrow", narrow)).failures}
+    assert failures == {"half precision": "TypeError: only float32", "long sums in fp16": "TypeError: only float32"}
 
 
 def test_a_wrong_way_of_calling_is_no_finding() -> None:
-    with pytest.raises(
-        ValueError, match="`torch` must be a loss called as 'sequence', but raises RuntimeError: Expected"
-    ):
+    with pytest.raises(ValueError, match="`torch` cannot be called as 'sequence': it raises RuntimeError: Expected"):
         examine(Subject("torch", F.cross_entropy, "sequence"))
-    with pytest.raises(ValueError, match=r"must be a loss that gives one number, but gives shape \(15,\) instead"):
+    with pytest.raises(ValueError, match=r"^`many` returns a tensor of shape \(15,\); it must return one number\.$"):
         examine(Subject("many", lambda logits, labels: sound(logits, labels, reduction="none")))
 
 
@@ -199,9 +197,9 @@ def test_the_formula_is_that_of_torch(seed: int, smoothing: float) -> None:
 
 
 def test_what_is_not_a_number_is_never_good_enough() -> None:
-    assert not Measured("it", math.nan, math.inf).good
-    assert str(Measured("it", math.nan, 1.0)) == "it is NaN or infinite"
-    assert str(Measured("it", 0.25, 0.1)) == "it is off by 2.5e-01, at most 1e-01 allowed"
+    assert not Deviation("it", math.nan, math.inf).is_small
+    assert str(Deviation("it", math.nan, 1.0)) == "it is NaN or infinite"
+    assert str(Deviation("it", 0.25, 0.1)) == "it is off by 2.5e-01, at most 1e-01 allowed"
 
 
 def test_every_rule_says_what_it_asks_in_one_sentence() -> None:

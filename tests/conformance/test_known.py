@@ -1,4 +1,4 @@
-"""What is published about known losses is what is found."""
+"""What docs/conformance.md publishes about known losses is what the contract says of them."""
 
 from __future__ import annotations
 
@@ -10,8 +10,8 @@ import pytest
 import torch
 
 from seqsmooth.cli.main import main
-from seqsmooth.conformance import RULES, Report, known, page
-from seqsmooth.conformance.contract import Finding, skipped
+from seqsmooth.conformance import RULES, ConformanceReport, known, page
+from seqsmooth.conformance.contract import RuleResult, not_run
 
 ROOT = Path(__file__).resolve().parents[2]
 PAGE = (ROOT / "docs" / "conformance.md").read_text(encoding="utf-8")
@@ -33,10 +33,10 @@ def test_the_page_is_what_the_command_writes(tmp_path: Path) -> None:
     assert main(["conformance", "--known", "--page", str(copy), "--json", str(file)]) == 0
     apart = []
     for report in json.loads(file.read_text(encoding="utf-8")):
-        cells = {finding["rule"]: page.CELLS[finding["verdict"]] for finding in report["findings"]}
-        told = [f"{package} {version}" for package, version in report["versions"].items()]
-        if "?" in cells.values() or any(version not in PAGE for version in told):
-            apart.append(f"{report['subject']} ({', '.join(told) or report['findings'][0]['told']})")
+        cells = {result["rule"]: page.CELLS[result["verdict"]] for result in report["results"]}
+        versions = [f"{package} {version}" for package, version in report["versions"].items()]
+        if "?" in cells.values() or any(version not in PAGE for version in versions):
+            apart.append(f"{report['subject']} ({', '.join(versions) or report['findings'][0]['told']})")
         else:
             assert published()[report["subject"]] == cells
     if apart:
@@ -69,9 +69,9 @@ def test_a_package_that_is_not_there_is_skipped_and_says_so(monkeypatch: pytest.
     monkeypatch.setenv("TRITON_INTERPRET", "1")
     monkeypatch.setattr(known, "LOSSES", (("a loss", "package_of_nobody", known._torch), ("ours", "torch", broken)))
     missing, failing = known.reports(torch.device("cpu"))
-    assert {finding.verdict for finding in (*missing.findings, *failing.findings)} == {"skipped"}
-    assert missing.findings[0].told == "package_of_nobody is not installed"
-    assert failing.findings[0].told == "ImportError: no such kernel"
+    assert {result.verdict for result in (*missing.results, *failing.results)} == {"skipped"}
+    assert missing.results[0].detail == "package_of_nobody is not installed"
+    assert failing.results[0].detail == "ImportError: no such kernel"
 
 
 def broken() -> known.Subject:
@@ -79,16 +79,16 @@ def broken() -> known.Subject:
 
 
 def test_a_page_is_filled_between_its_marks() -> None:
-    failing = Report(
+    failing = ConformanceReport(
         "LabelSmoother",
         {"transformers": "5"},
         (
-            *tuple(Finding(rule.name, "holds") for rule in RULES[:-1]),
-            Finding("inputs kept", "fails", "the loss is off"),
+            *tuple(RuleResult(rule.name, "holds") for rule in RULES[:-1]),
+            RuleResult("inputs kept", "fails", "the loss is off"),
         ),
     )
-    text = page.filled(
-        f"before\n{page.BEGIN}\nyesterday\n{page.END}\nafter\n", [failing, skipped("x", {}, "no GPU")], "a toaster"
+    text = page.fill(
+        f"before\n{page.BEGIN}\nyesterday\n{page.END}\nafter\n", [failing, not_run("x", {}, "no GPU")], "a toaster"
     )
     assert text.startswith("before\n")
     assert text.endswith("\nafter\n")
@@ -97,6 +97,6 @@ def test_a_page_is_filled_between_its_marks() -> None:
     assert "On a toaster. Versions: transformers 5." in text
     assert "- `LabelSmoother`, inputs kept: the loss is off." in text
     assert "- `x` was not run: no GPU." in text
-    assert page.filled(text, [failing], "b") == page.filled(page.filled(text, [], "a"), [failing], "b")
-    with pytest.raises(ValueError, match="`page` must be a page with the marks of the table, once each and in order"):
-        page.filled("nothing", [failing], "b")
+    assert page.fill(text, [failing], "b") == page.fill(page.fill(text, [], "a"), [failing], "b")
+    with pytest.raises(ValueError, match=r"^The page must have the marks of the table, once each and in order"):
+        page.fill("nothing", [failing], "b")

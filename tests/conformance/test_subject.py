@@ -1,4 +1,4 @@
-"""A loss is found by its name, and how it is called is read off its signature."""
+"""A loss is imported by its name, and how it is called is read off its signature."""
 
 from __future__ import annotations
 
@@ -53,8 +53,8 @@ def batch() -> tuple[Tensor, Tensor, Tensor]:
 
 
 def test_torch_is_flat() -> None:
-    found = load("torch.nn.functional:cross_entropy")
-    assert (found.call, found.smoothing, found.items, found.reduction, found.shift) == (
+    subject = load("torch.nn.functional:cross_entropy")
+    assert (subject.call, subject.smoothing, subject.items, subject.reduction, subject.shift) == (
         "flat",
         "label_smoothing",
         None,
@@ -73,15 +73,15 @@ def test_torch_is_flat() -> None:
     ],
 )
 def test_a_module_of_the_current_folder(name: str, call: str, smoothing: str | None, items: str) -> None:
-    found = load(f"losses_of_somebody:{name}")
-    assert (found.call, found.smoothing, found.items) == (call, smoothing, items)
+    subject = load(f"losses_of_somebody:{name}")
+    assert (subject.call, subject.smoothing, subject.items) == (call, smoothing, items)
     logits, labels, wanted = batch()
-    torch.testing.assert_close(found.loss(logits, labels), wanted)
-    divided = found.loss(logits, labels, items=torch.tensor(8))
+    torch.testing.assert_close(subject.loss(logits, labels), wanted)
+    divided = subject.loss(logits, labels, items=torch.tensor(8))
     torch.testing.assert_close(divided, wanted * 4 / 8)
     if smoothing:
         smoothed = F.cross_entropy(logits.flatten(0, 1), labels.flatten(), label_smoothing=0.2)
-        torch.testing.assert_close(found.loss(logits, labels, smoothing=0.2), smoothed)
+        torch.testing.assert_close(subject.loss(logits, labels, smoothing=0.2), smoothed)
 
 
 def test_a_loss_that_always_shifts_is_given_what_it_throws_away() -> None:
@@ -99,15 +99,18 @@ def test_a_loss_that_always_shifts_is_given_what_it_throws_away() -> None:
 @pytest.mark.parametrize(
     ("name", "sentence"),
     [
-        ("losses_of_somebody", "`loss` must be MODULE:NAME, as torch.nn.functional:cross_entropy, but is"),
-        ("losses_of_somebody:nobody", "`loss` must be a name in losses_of_somebody, but is nobody instead."),
+        (
+            "losses_of_somebody",
+            "The loss `losses_of_somebody` must be written as MODULE:NAME, like torch.nn.functional:cross_entropy.",
+        ),
+        ("losses_of_somebody:nobody", "The module `losses_of_somebody` has no `nobody`."),
         (
             "losses_of_somebody:number",
-            "`loss` must be a function, an nn.Module or a class of either, but is an int instead.",
+            "`losses_of_somebody:number` is an int, but a loss is a function, an nn.Module or a class of either.",
         ),
         (
             "of_nobody:loss",
-            "`of_nobody` must be a module that can be imported, but is not: No module named 'of_nobody'.",
+            "The module `of_nobody` cannot be imported: No module named 'of_nobody'.",
         ),
     ],
 )

@@ -1,4 +1,4 @@
-"""`seqsmooth conformance`: hold a loss against the contract, anybody's or all that are published."""
+"""`seqsmooth conformance`: examine a loss by the contract of a token-level loss."""
 
 from __future__ import annotations
 
@@ -14,10 +14,10 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     import torch
 
-    from seqsmooth.conformance import Report
+    from seqsmooth.conformance import ConformanceReport
 
 DESCRIPTION = """\
-Hold a loss against the contract of a token-level loss: it is cross entropy without smoothing, ignored positions
+Examine a loss by the contract of a token-level loss: it is cross entropy without smoothing, ignored positions
 contribute nothing, micro-batches add up, half precision and minus infinity do no harm, gradients are right.
 
 LOSS is MODULE:NAME of a function, an nn.Module or a class of either; keywords that take the strength of smoothing, the
@@ -38,16 +38,20 @@ def options(parser: argparse.ArgumentParser) -> None:
     parser.epilog = EXAMPLES
     parser.formatter_class = argparse.RawDescriptionHelpFormatter
     parser.add_argument("loss", nargs="?", metavar="LOSS", help="MODULE:NAME")
-    parser.add_argument("--known", action="store_true", help="instead: torch's, Hugging Face's, Liger's and ours")
+    parser.add_argument("--known", action="store_true", help="examine torch's, Hugging Face's, Liger's and our losses")
     rule = "flat: (N, V), (N,); sequence: (B, T, V), (B, T); trainer: outputs, labels; head: hidden, weight, labels"
-    parser.add_argument("--call", help=f"how it is called (default: by its signature). {rule}; states: so, of (B, T)")
     parser.add_argument(
-        "--smoothing", metavar="KEYWORD", help="what takes its strength (default: label_smoothing, ...)"
+        "--call", help=f"how it is called (default: by its signature). {rule}; states: the same of (B, T)"
+    )
+    parser.add_argument(
+        "--smoothing",
+        metavar="KEYWORD",
+        help="the keyword for the strength of smoothing (default: label_smoothing, ...)",
     )
     parser.add_argument("--own-smoothing", action="store_true", help="its smoothing is not meant to be torch's")
     parser.add_argument("--shifts", action="store_true", help="position t always predicts label t + 1")
     parser.add_argument("--device", default="cpu", help="cpu (default; Triton kernels run in its interpreter) or cuda")
-    parser.add_argument("--json", type=Path, metavar="FILE", help="write the findings here, whole or not at all")
+    parser.add_argument("--json", type=Path, metavar="FILE", help="write the results here, whole or not at all")
     parser.add_argument("--page", type=Path, metavar="FILE", help="put the table into a page, between its marks")
 
 
@@ -57,7 +61,7 @@ def start(given: argparse.Namespace) -> int:
     from seqsmooth.files.paths import check_destination, check_source
     from seqsmooth.ops import checks
 
-    checks.must((given.loss is None) == given.known, "loss", "given, or else --known", given.loss)
+    checks.require((given.loss is None) == given.known, "Give either a LOSS (MODULE:NAME) or --known.")
     if given.json is not None:
         check_destination("json", given.json)
     device = _device(given.device)
@@ -66,18 +70,18 @@ def start(given: argparse.Namespace) -> int:
         page = check_source("page", given.page).read_text(encoding="utf-8")
         from seqsmooth.conformance import page as pages
 
-        pages.filled(page, [], "")  # a page without marks is better refused before the work
-    found = list(_shown(_known(device) if given.known else [_examined(given, device)]))
+        pages.fill(page, [], "")  # refuse a page without marks before the work
+    reports = list(_print_each(_known(device) if given.known else [_examine(given, device)]))
     if given.json is not None:
         with atomic_write_text(given.json) as file:
-            json.dump([asdict(report) | {"versions": dict(report.versions)} for report in found], file, indent=1)
+            json.dump([asdict(report) | {"versions": dict(report.versions)} for report in reports], file, indent=1)
     if page is not None:
         with atomic_write_text(given.page) as file:
-            file.write(pages.filled(page, found, _where(device)))
-    return 1 if not given.known and found[0].failures else 0
+            file.write(pages.fill(page, reports, _machine(device)))
+    return 1 if not given.known and reports[0].failures else 0
 
 
-def _examined(given: argparse.Namespace, device: torch.device) -> Report:
+def _examine(given: argparse.Namespace, device: torch.device) -> ConformanceReport:
     from seqsmooth.conformance import examine, load
 
     if device.type == "cpu":
@@ -93,7 +97,7 @@ def _examined(given: argparse.Namespace, device: torch.device) -> Report:
     return examine(subject)
 
 
-def _known(device: torch.device) -> Iterator[Report]:
+def _known(device: torch.device) -> Iterator[ConformanceReport]:
     from seqsmooth.conformance import known
 
     for number, report in enumerate(known.reports(device), 1):
@@ -101,7 +105,7 @@ def _known(device: torch.device) -> Iterator[Report]:
         yield report
 
 
-def _shown(reports: Iterable[Report]) -> Iterator[Report]:
+def _print_each(reports: Iterable[ConformanceReport]) -> Iterator[ConformanceReport]:
     for report in reports:
         print(report, flush=True)
         yield report
@@ -113,11 +117,12 @@ def _device(name: str) -> torch.device:
     from seqsmooth.ops import checks
 
     checks.one_of("device", name, ("cpu", "cuda"))
-    checks.must(name == "cpu" or torch.cuda.is_available(), "device", "cpu where there is no GPU", name)
+    possible = name == "cpu" or torch.cuda.is_available()
+    checks.require(possible, "`--device cuda` needs a GPU, and there is none; use --device cpu.")
     return torch.device(name)
 
 
-def _where(device: torch.device) -> str:
+def _machine(device: torch.device) -> str:
     import torch
 
     if device.type == "cuda":

@@ -1,4 +1,4 @@
-"""Our Hugging Face adapters as losses that can be examined: the function, and the mixin in a real Trainer."""
+"""The Hugging Face integrations as losses that can be examined: the function, and the mixin in a real Trainer."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ def function(
     num_items_in_batch: Tensor | None = None,  # ()
     shift_labels: bool = False,
 ) -> Tensor:  # ()
-    """What `Trainer(compute_loss_func=...)` calls."""
+    """The loss of `huggingface(objective)`."""
     return huggingface(label_smoothing(alpha), shift=shift_labels)(outputs, labels, num_items_in_batch)
 
 
@@ -34,28 +34,28 @@ def mixin(
     alpha: float = 0.0,
     num_items_in_batch: Tensor | None = None,  # ()
 ) -> Tensor:  # ()
-    """`Smoothed.compute_loss`, of a causal model whose hidden states are these."""
+    """The loss of `Smoothed` for a causal model with these hidden states."""
     trainer = _trainer(alpha, hidden.device.type)
-    trainer.model.take(weight)
+    trainer.model.set_matrix(weight)
     loss: Tensor = trainer.compute_loss(
         trainer.model, {"hidden": hidden, "labels": labels}, num_items_in_batch=num_items_in_batch
     )
     return loss
 
 
-class _Head(nn.Module):
-    """As much of a causal model as the mixin looks at."""
+class _LinearModel(nn.Module):
+    """A causal model that is its output layer alone."""
 
     def __init__(self) -> None:
         super().__init__()
         self.config = SimpleNamespace(is_encoder_decoder=False)
         self.head = nn.Linear(1, 1, bias=False)
 
-    def take(
+    def set_matrix(
         self,
         weight: Tensor,  # (V, D)
     ) -> None:
-        """Have another matrix, not a copy of it, so that its gradient arrives."""
+        """Use this very matrix, not a copy, so that it gets the gradient."""
         self.head._parameters.pop("weight", None)
         self.head.weight = weight
 
@@ -69,7 +69,7 @@ class _Head(nn.Module):
 @lru_cache(maxsize=4)
 def _trainer(alpha: float, device: str) -> Any:
     transformers: Any = importlib.import_module("transformers")
-    made = type("SmoothedTrainer", (Smoothed, transformers.Trainer), {})
-    nowhere = tempfile.gettempdir()  # it writes nothing
-    arguments = transformers.TrainingArguments(nowhere, use_cpu=device == "cpu", report_to="none")
-    return made(model=_Head(), args=arguments, objective=label_smoothing(alpha))
+    trainer = type("SmoothedTrainer", (Smoothed, transformers.Trainer), {})
+    folder = tempfile.gettempdir()  # nothing is written there
+    arguments = transformers.TrainingArguments(folder, use_cpu=device == "cpu", report_to="none")
+    return trainer(model=_LinearModel(), args=arguments, objective=label_smoothing(alpha))

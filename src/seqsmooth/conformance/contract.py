@@ -1,4 +1,4 @@
-"""The contract: its rules by name, and a loss held against them."""
+"""The contract of a token-level loss: its rules, and how a loss is examined."""
 
 from __future__ import annotations
 
@@ -9,8 +9,9 @@ from typing import Literal
 
 from seqsmooth.conformance import rules
 from seqsmooth.conformance.exact import case
-from seqsmooth.conformance.rules import Measured
+from seqsmooth.conformance.rules import Deviation
 from seqsmooth.conformance.subject import Subject
+from seqsmooth.ops import checks
 from seqsmooth.packages import describe_error
 
 Verdict = Literal["holds", "fails", "absent", "skipped"]
@@ -18,7 +19,7 @@ Verdict = Literal["holds", "fails", "absent", "skipped"]
 
 @dataclass(frozen=True)
 class Rule:
-    """One clause of the contract.
+    """A clause of the contract: what it asks, how it is measured, and of which losses it cannot be asked.
 
     Examples:
         >>> RULES[0].name, RULES[0].says
@@ -26,9 +27,9 @@ class Rule:
     """
 
     name: str
-    measure: Callable[[Subject], Iterator[Measured]]
+    measure: Callable[[Subject], Iterator[Deviation]]
     lacks: Callable[[Subject], str | None] = lambda subject: None
-    """Why it cannot be asked of a loss; None where it can."""
+    """The reason why it cannot be asked of a loss; None if it can."""
 
     @property
     def says(self) -> str:
@@ -64,107 +65,105 @@ RULES: tuple[Rule, ...] = (
     Rule("gradient", rules.gradient),
     Rule("label smoothing", rules.label_smoothing, _no_strength),
     Rule("slope", rules.slope),
-    Rule("ignored positions", rules.ignored),
-    Rule("garbage where ignored", rules.ignored_garbage),
-    Rule("nothing to predict", rules.nothing),
+    Rule("ignored positions", rules.ignored_positions),
+    Rule("garbage where ignored", rules.garbage_where_ignored),
+    Rule("nothing to predict", rules.nothing_to_predict),
     Rule("micro-batches", rules.micro_batches, _no_divisor),
     Rule("each position", rules.each_position, _no_reduction),
     Rule("shift", rules.shift, _no_shift),
     Rule("half precision", rules.half_precision),
     Rule("long sums in fp16", rules.long_sums),
-    Rule("forbidden tokens", rules.forbidden, _no_logits),
-    Rule("inputs kept", rules.inputs_kept),
+    Rule("forbidden tokens", rules.forbidden_tokens, _no_logits),
+    Rule("inputs kept", rules.keeps_inputs),
 )
 """The contract, in the order of its table."""
 
 
 @dataclass(frozen=True)
-class Finding:
-    """What came out for one rule.
+class RuleResult:
+    """Whether a loss keeps a rule.
 
     Examples:
-        >>> Finding("gradient", "fails", "3e-2 instead of 1e-5").verdict
+        >>> RuleResult("gradient", "fails", "3e-2 instead of 1e-5").verdict
         'fails'
     """
 
     rule: str
     verdict: Verdict
-    told: str = ""
-    """The worst of what was measured where it fails, the reason where it was not asked."""
+    detail: str = ""
+    """The first deviation that is too large, or the reason why the rule was not asked."""
 
 
 @dataclass(frozen=True)
-class Report:
-    """What came out for one loss.
+class ConformanceReport:
+    """Which rules of the contract a loss keeps.
 
     Examples:
-        >>> findings = Finding("gradient", "holds"), Finding("shift", "fails", "off by one")
-        >>> report = Report("mine", {"torch": "2.13"}, findings)
-        >>> [finding.rule for finding in report.failures]
+        >>> results = RuleResult("gradient", "holds"), RuleResult("shift", "fails", "off by one")
+        >>> report = ConformanceReport("mine", {"torch": "2.13"}, results)
+        >>> [result.rule for result in report.failures]
         ['shift']
     """
 
     subject: str
     versions: Mapping[str, str]
-    findings: tuple[Finding, ...]
+    results: tuple[RuleResult, ...]
 
     @property
-    def failures(self) -> tuple[Finding, ...]:
+    def failures(self) -> tuple[RuleResult, ...]:
         """The rules that are broken."""
-        return tuple(finding for finding in self.findings if finding.verdict == "fails")
+        return tuple(result for result in self.results if result.verdict == "fails")
 
     def __str__(self) -> str:
         versions = ", ".join(f"{package} {version}" for package, version in self.versions.items())
         lines = [f"{self.subject}" + (f" ({versions})" if versions else "")]
-        for finding in self.findings:
-            verdict = "FAILS" if finding.verdict == "fails" else finding.verdict
-            lines.append(f"  {finding.rule:<22} {verdict:<8} {finding.told}".rstrip())
+        for result in self.results:
+            verdict = "FAILS" if result.verdict == "fails" else result.verdict
+            lines.append(f"  {result.rule:<22} {verdict:<8} {result.detail}".rstrip())
         return "\n".join(lines)
 
 
-def examine(subject: Subject) -> Report:
-    """Hold a loss against every rule of the contract.
+def examine(subject: Subject) -> ConformanceReport:
+    """Examine a loss by every rule of the contract.
 
     Examples:
         >>> from torch.nn import functional as F
         >>> report = examine(Subject("torch", F.cross_entropy, smoothing="label_smoothing", reduction="reduction"))
-        >>> [finding.verdict for finding in report.findings[:3]]
+        >>> [result.verdict for result in report.results[:3]]
         ['holds', 'holds', 'holds']
-        >>> any(finding.rule == "nothing to predict" for finding in report.failures)  # a mean over nothing is NaN
+        >>> any(result.rule == "nothing to predict" for result in report.failures)  # a mean over nothing is NaN
         True
     """
     trial(subject)
-    return Report(subject.name, subject.versions, tuple(_finding(rule, subject) for rule in RULES))
+    return ConformanceReport(subject.name, subject.versions, tuple(_result(rule, subject) for rule in RULES))
 
 
-def skipped(subject: str, versions: Mapping[str, str], reason: str) -> Report:
+def not_run(subject: str, versions: Mapping[str, str], reason: str) -> ConformanceReport:
     """The report on a loss that cannot run here."""
-    return Report(subject, versions, tuple(Finding(rule.name, "skipped", reason) for rule in RULES))
+    return ConformanceReport(subject, versions, tuple(RuleResult(rule.name, "skipped", reason) for rule in RULES))
 
 
 def trial(subject: Subject) -> None:
-    """Call a loss once, so that a wrong way of calling it is not taken for a broken rule."""
+    """Call a loss once, so that a wrong `call` is an error and not a failure of every rule."""
     given = case(subject.device)
     try:
         loss = subject.loss(given.logits.clone().requires_grad_() * 1, given.labels)
     except Exception as error:
-        raise ValueError(
-            f"`{subject.name}` must be a loss called as {subject.call!r}, but raises {describe_error(error)}"
-        ) from error
-    if loss.numel() != 1:
-        shape = tuple(loss.shape)
-        raise ValueError(f"`{subject.name}` must be a loss that gives one number, but gives shape {shape} instead.")
+        problem = f"`{subject.name}` cannot be called as {subject.call!r}: it raises {describe_error(error)}"
+        raise ValueError(f"{problem}. `call` (--call) chooses another way.") from error
+    shape = tuple(loss.shape)
+    checks.require(loss.numel() == 1, f"`{subject.name}` returns a tensor of shape {shape}; it must return one number.")
 
 
-def _finding(rule: Rule, subject: Subject) -> Finding:
+def _result(rule: Rule, subject: Subject) -> RuleResult:
     reason = rule.lacks(subject)
     if reason is not None:
-        return Finding(rule.name, "absent", reason)
+        return RuleResult(rule.name, "absent", reason)
     try:
         with warnings.catch_warnings():
-            warnings.simplefilter("ignore")  # NaN is what some rules are about
-            measured = list(rule.measure(subject))
-    except Exception as error:  # noqa: BLE001 - whatever a loss raises here is what the rule asks about
-        return Finding(rule.name, "fails", describe_error(error))
-    bad = [one for one in measured if not one.good]
-    return Finding(rule.name, "fails", str(bad[0])) if bad else Finding(rule.name, "holds")
+            warnings.simplefilter("ignore")  # some rules provoke NaN
+            deviations = list(rule.measure(subject))
+    except Exception as error:  # noqa: BLE001 - whatever a loss raises here breaks the rule
+        return RuleResult(rule.name, "fails", describe_error(error))
+    failed = next((deviation for deviation in deviations if not deviation.is_small), None)
+    return RuleResult(rule.name, "fails", str(failed)) if failed else RuleResult(rule.name, "holds")

@@ -1,4 +1,4 @@
-"""What every loss is compared with: the formula, in float64, on tensors that hold what trips losses up."""
+"""The yardstick: batches with holes and padding, and the formula of cross entropy in float64."""
 
 from __future__ import annotations
 
@@ -14,28 +14,28 @@ B, T, V = 3, 5, 11
 
 @dataclass(frozen=True, eq=False)
 class Case:
-    """Logits and labels of a batch, some of them ignored."""
+    """A batch of logits and labels, some of them ignored."""
 
     logits: Tensor  # (B, T, V)
     labels: Tensor  # (B, T)
 
     @property
-    def kept(self) -> Tensor:  # (B, T)
-        """Positions that count."""
+    def counted(self) -> Tensor:  # (B, T)
+        """The positions that are not ignored."""
         return self.labels != IGNORED
 
     @property
     def items(self) -> Tensor:  # ()
-        """How many of them."""
-        return self.kept.sum()
+        """The number of positions that are not ignored."""
+        return self.counted.sum()
 
     def to(self, dtype: torch.dtype) -> Case:
-        """The same in another precision."""
+        """The batch with its logits in another precision."""
         return replace(self, logits=self.logits.to(dtype))
 
 
 def case(device: torch.device, seed: int = 0) -> Case:
-    """A batch with sequences of unlike lengths, padded with -100, one of them with a hole."""
+    """A random batch: sequences of unequal length, padded with -100, one with a hole."""
     generator = torch.Generator().manual_seed(seed)
     logits = 2 * torch.randn(B, T, V, generator=generator)
     labels = torch.randint(V, (B, T), generator=generator)
@@ -44,13 +44,13 @@ def case(device: torch.device, seed: int = 0) -> Case:
     return Case(logits.to(device), labels.to(device))
 
 
-def exact(given: Case, smoothing: float = 0.0) -> tuple[Tensor, Tensor]:
-    """Mean and gradient at the logits of cross entropy with a share `smoothing` spread evenly, in float64."""
-    kept = given.kept.unsqueeze(-1)
-    size = given.logits.shape[-1]
-    one = torch.nn.functional.one_hot(given.labels.clamp_min(0), size).double()
-    target = ((1 - smoothing) * one + smoothing / size) * kept
-    log_probs = given.logits.double().masked_fill(~kept, 0).log_softmax(-1)
-    count = given.items.clamp_min(1)
+def exact(batch: Case, smoothing: float = 0.0) -> tuple[Tensor, Tensor]:
+    """The label-smoothed cross entropy and its gradient at the logits, in float64."""
+    counted = batch.counted.unsqueeze(-1)
+    size = batch.logits.shape[-1]
+    one_hot = torch.nn.functional.one_hot(batch.labels.clamp_min(0), size).double()
+    target = ((1 - smoothing) * one_hot + smoothing / size) * counted
+    log_probs = batch.logits.double().masked_fill(~counted, 0).log_softmax(-1)
+    count = batch.items.clamp_min(1)
     loss = -torch.where(target > 0, target * log_probs, 0).sum() / count
-    return loss, (log_probs.exp() * kept - target) / count
+    return loss, (log_probs.exp() * counted - target) / count

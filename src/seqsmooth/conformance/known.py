@@ -1,4 +1,4 @@
-"""Losses whose conformance is published: torch's, Hugging Face's, Liger's, ours."""
+"""The losses whose conformance docs/conformance.md publishes: torch's, Hugging Face's, Liger's and ours."""
 
 from __future__ import annotations
 
@@ -13,13 +13,12 @@ from torch import Tensor, nn
 from torch.nn import functional as F
 
 from seqsmooth.conformance import adapters
-from seqsmooth.conformance.contract import Report, examine, skipped
+from seqsmooth.conformance.contract import ConformanceReport, examine, not_run
 from seqsmooth.conformance.subject import Subject
 from seqsmooth.ops.cross_entropy import Reduction, cross_entropy
 from seqsmooth.ops.head import linear_cross_entropy
 from seqsmooth.packages import describe_error, version_of
-from seqsmooth.smoothing.presets import label_smoothing as label_smoothing_objective
-from seqsmooth.smoothing.presets import tok
+from seqsmooth.smoothing.presets import label_smoothing, tok
 from seqsmooth.version import __version__
 
 ISSUES: dict[tuple[str, str], tuple[str, str]] = {
@@ -48,31 +47,31 @@ ISSUES: dict[tuple[str, str], tuple[str, str]] = {
         "https://github.com/linkedin/Liger-Kernel/pull/1251",
     ),
 }
-"""Failures that somebody has met before: what was reported, and where."""
+"""Failures that somebody has reported: (loss, rule) -> (title, address)."""
 
 
-def reports(device: torch.device) -> Iterator[Report]:
-    """The findings on each loss, one after the other; what cannot run says why.
+def reports(device: torch.device) -> Iterator[ConformanceReport]:
+    """The report on each loss, one after the other; a loss that cannot run has the reason.
 
     Where there is no GPU, kernels run in Triton's interpreter, if Triton has not been imported before.
     """
     if device.type == "cpu":
         os.environ.setdefault("TRITON_INTERPRET", "1")
     for name, package, make in LOSSES:
-        version = installed(package)
+        version = installed_version(package)
         if version is None:
-            yield skipped(name, {}, f"{package} is not installed")
+            yield not_run(name, {}, f"{package} is not installed")
             continue
         versions = {package: version}
         try:
             report = examine(replace(make(), name=name, device=device, versions=versions))
         except Exception as error:  # noqa: BLE001 - a package that does not import here is no reason to stop
-            report = skipped(name, versions, describe_error(error))
+            report = not_run(name, versions, describe_error(error))
         yield report
 
 
-def installed(package: str) -> str | None:
-    """The version of a package, without the name of its build; None where it is not there."""
+def installed_version(package: str) -> str | None:
+    """The version of a package, without the name of its build; None if it is not installed."""
     version = __version__ if package == "seqsmooth" else version_of(package)
     return None if version is None else version.partition("+")[0]
 
@@ -87,7 +86,7 @@ def _label_smoother() -> Subject:
 
 
 def _causal() -> Subject:
-    """What transformers' Trainer minimises when nothing else is asked for."""
+    """The loss of a causal model in transformers."""
     function: Any = importlib.import_module("transformers.loss.loss_utils").ForCausalLMLoss
 
     def loss(logits: Tensor, labels: Tensor, num_items_in_batch: Tensor | None = None) -> Tensor:
@@ -98,12 +97,12 @@ def _causal() -> Subject:
 
 
 def _seq2seq() -> Subject:
-    """What the Trainer minimises with T5, and likewise with Marian, Bart and VisionEncoderDecoder: the model's own."""
+    """T5's own loss, which the Trainer minimises by default; Marian, Bart and VisionEncoderDecoder have the same."""
     package: Any = importlib.import_module("transformers")
     sizes = {"d_model": 4, "d_kv": 4, "d_ff": 4, "num_layers": 1, "num_heads": 1, "decoder_start_token_id": 0}
 
-    class Given(nn.Module):
-        """In place of the head: the logits under examination, whatever the model has read."""
+    class FixedLogits(nn.Module):
+        """An output layer that returns the logits under examination."""
 
         logits: Tensor
 
@@ -112,10 +111,10 @@ def _seq2seq() -> Subject:
 
     def loss(logits: Tensor, labels: Tensor, num_items_in_batch: Tensor | None = None) -> Tensor:
         model = package.T5ForConditionalGeneration(package.T5Config(vocab_size=logits.shape[-1], **sizes))
-        model.lm_head = Given()
+        model.lm_head = FixedLogits()
         model.to(logits.device).lm_head.logits = logits
-        read = labels.new_zeros(len(labels), 1)
-        result: Tensor = model(input_ids=read, labels=labels, num_items_in_batch=num_items_in_batch).loss
+        source = labels.new_zeros(len(labels), 1)
+        result: Tensor = model(input_ids=source, labels=labels, num_items_in_batch=num_items_in_batch).loss
         return result
 
     return Subject("", loss, "sequence", items="num_items_in_batch")
@@ -140,11 +139,11 @@ def _our_head() -> Subject:
 
 
 def _our_label_smoothing() -> Subject:
-    return Subject("", smoothed, "sequence", smoothing="alpha", items="num_items", reduction="reduction")
+    return Subject("", label_smoothing_loss, "sequence", smoothing="alpha", items="num_items", reduction="reduction")
 
 
 def _our_tok() -> Subject:
-    return Subject("", similar, "sequence", smoothing="alpha", uniform=False, items="num_items", reduction="reduction")
+    return Subject("", tok_loss, "sequence", smoothing="alpha", uniform=False, items="num_items", reduction="reduction")
 
 
 def _our_function() -> Subject:
@@ -157,7 +156,7 @@ def _our_mixin() -> Subject:
     return Subject("", adapters.mixin, "states", smoothing="alpha", items="num_items_in_batch", shifts=True)
 
 
-def smoothed(
+def label_smoothing_loss(
     logits: Tensor,  # (B, T, V)
     labels: Tensor,  # (B, T)
     *,
@@ -166,11 +165,11 @@ def smoothed(
     reduction: Reduction = "mean",
 ) -> Tensor:
     """The objective of label smoothing."""
-    objective = label_smoothing_objective(alpha)
+    objective = label_smoothing(alpha)
     return objective(logits, labels, num_items=num_items, reduction=reduction).total  # type: ignore[no-any-return]
 
 
-def similar(
+def tok_loss(
     logits: Tensor,  # (B, T, V)
     labels: Tensor,  # (B, T)
     *,

@@ -1,10 +1,10 @@
-"""Reports as a table in a page of the documentation, between two marks."""
+"""The table of conformance reports in a page of the documentation, between two marks."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 
-from seqsmooth.conformance.contract import RULES, Report
+from seqsmooth.conformance.contract import RULES, ConformanceReport
 from seqsmooth.conformance.known import ISSUES
 from seqsmooth.ops import checks
 
@@ -13,39 +13,40 @@ END = "<!-- conformance: end -->"
 CELLS = {"holds": "holds", "fails": "**fails**", "absent": "–", "skipped": "?"}
 
 
-def filled(page: str, reports: Sequence[Report], where: str) -> str:
-    """The page with these reports in place of what was between its marks; `where` says what they ran on."""
+def fill(page: str, reports: Sequence[ConformanceReport], where: str) -> str:
+    """The page with the table of these reports between its marks; `where` names the machine they ran on."""
     ordered = page.count(BEGIN) == page.count(END) == 1 and page.index(BEGIN) < page.index(END)
-    checks.must(ordered, "page", "a page with the marks of the table, once each and in order", "one without")
+    sentence = f"The page must have the marks of the table, once each and in order:\n{BEGIN}\n{END}"
+    checks.require(ordered, sentence)
     before, after = page[: page.index(BEGIN)], page[page.index(END) :]
     parts = [table(reports), f"On {where}. {_versions(reports)}", *_notes(reports)]
     return f"{before}{BEGIN}\n\n" + "\n\n".join(part for part in parts if part) + f"\n\n{after}"
 
 
-def table(reports: Sequence[Report]) -> str:
-    """A row a rule, a column a loss."""
+def table(reports: Sequence[ConformanceReport]) -> str:
+    """A table with a row for each rule and a column for each loss."""
     lines = ["| " + " | ".join(["rule", *(f"`{report.subject}`" for report in reports)]) + " |"]
     lines.append("|" + "---|" * (len(reports) + 1))
     for number, rule in enumerate(RULES):
-        cells = [CELLS[report.findings[number].verdict] for report in reports]
+        cells = [CELLS[report.results[number].verdict] for report in reports]
         lines.append("| " + " | ".join([rule.name, *cells]) + " |")
     return "\n".join(lines)
 
 
-def _versions(reports: Sequence[Report]) -> str:
+def _versions(reports: Sequence[ConformanceReport]) -> str:
     known = {package: version for report in reports for package, version in report.versions.items()}
     return "Versions: " + ", ".join(f"{package} {version}" for package, version in sorted(known.items())) + "."
 
 
-def _notes(reports: Sequence[Report]) -> Sequence[str]:
-    """Each failure with its number and, where somebody has reported it, the thread; each loss that was not run."""
+def _notes(reports: Sequence[ConformanceReport]) -> Sequence[str]:
+    """A list of failures, with the thread of those that somebody has reported, and a list of losses not run."""
     failures, others = [], []
     for report in reports:
-        for finding in report.failures:
-            told, link = ISSUES.get((report.subject, finding.rule), ("", ""))
-            cited = f" Reported: [{told}]({link})." if link else ""
-            failures.append(f"- `{report.subject}`, {finding.rule}: {finding.told}.{cited}")
-        reasons = {finding.told for finding in report.findings if finding.verdict == "skipped"}
+        for result in report.failures:
+            thread, link = ISSUES.get((report.subject, result.rule), ("", ""))
+            cited = f" Reported: [{thread}]({link})." if link else ""
+            failures.append(f"- `{report.subject}`, {result.rule}: {result.detail}.{cited}")
+        reasons = {result.detail for result in report.results if result.verdict == "skipped"}
         others += [f"- `{report.subject}` was not run: {reason}." for reason in sorted(reasons)]
     titled = ["What fails:\n\n" + "\n".join(failures)] if failures else []
     return [*titled, "\n".join(others)]

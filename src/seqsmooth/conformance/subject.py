@@ -1,4 +1,4 @@
-"""`Subject`: somebody's loss, and how it wants to be called."""
+"""`Subject`: a loss under examination, and how it is called."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ OUTPUTS = ("outputs", "output", "model_output", "model_outputs")
 
 
 class Outputs(dict[str, Tensor]):
-    """What a Hugging Face model returns: its logits by key, by name or as the first item."""
+    """The outputs of a Hugging Face model: logits by key, by name or as the first item."""
 
     @property
     def logits(self) -> Tensor:
@@ -44,7 +44,7 @@ class Outputs(dict[str, Tensor]):
 
 @dataclass(frozen=True)
 class Subject:
-    """A loss under examination: the mean over the positions whose label is not -100, unless told otherwise.
+    """A loss under examination, by default a mean over the positions whose label is not -100.
 
     Keywords may be arguments of the loss or, where `function` is a class, of its constructor.
 
@@ -70,14 +70,14 @@ class Subject:
     shift: str | None = None
     """The keyword that makes position t predict label t + 1."""
     shifts: bool = False
-    """Whether it always does."""
+    """Whether position t always predicts label t + 1."""
     device: torch.device = field(default_factory=lambda: torch.device("cpu"))
     versions: Mapping[str, str] = field(default_factory=dict)
-    """Packages that the findings depend on."""
+    """The packages that the results depend on."""
 
     @property
     def from_states(self) -> bool:
-        """Whether it takes hidden states and an output matrix, and no logits."""
+        """Whether it takes hidden states and an output matrix instead of logits."""
         return self.call in ("head", "states")
 
     def loss(
@@ -91,30 +91,30 @@ class Subject:
         shifted: bool = False,
         weight: Tensor | None = None,  # (V, V)
     ) -> Tensor:  # (), or one number a position
-        """The loss; where `shifted`, position t predicts label t + 1; `weight` is that of a head, one by default."""
-        words: dict[str, object] = {}
+        """The loss of a batch; if `shifted`, position t predicts label t + 1. `weight` defaults to the identity."""
+        keywords: dict[str, object] = {}
         for name, value in ((self.smoothing, smoothing), (self.items, items), (self.reduction, reduction)):
             if name is not None and value is not None:
-                words[name] = value
+                keywords[name] = value
         if shifted and not self.shifts:
             assert self.shift is not None
-            words[self.shift] = True
-        if self.shifts and not shifted:  # so it is given what it throws away
+            keywords[self.shift] = True
+        if self.shifts and not shifted:  # it drops the first label and the last logits
             labels = F.pad(labels, (1, 0), value=IGNORED)
             logits = F.pad(logits, (0, 0, 0, 1))
         function = self.function
         if isinstance(function, type):
-            made = {name: words.pop(name) for name in list(words) if name in _parameters(function)}
-            function = function(**made)
-        return _number(function(*self._arguments(logits, labels, weight), **words))
+            own = {name: keywords.pop(name) for name in list(keywords) if name in _parameters(function)}
+            function = function(**own)
+        return _loss_in(function(*self._arguments(logits, labels, weight), **keywords))
 
     def _arguments(self, logits: Tensor, labels: Tensor, weight: Tensor | None) -> tuple[object, ...]:
         rows, column = logits.reshape(-1, logits.shape[-1]), labels.reshape(-1)
         if self.call == "flat":
             return rows, column
-        if self.from_states:  # whose logits are the hidden states themselves
-            one = torch.eye(rows.shape[-1], dtype=rows.dtype, device=rows.device)
-            matrix = one if weight is None else weight
+        if self.from_states:  # times the identity, so the logits are the hidden states
+            identity = torch.eye(rows.shape[-1], dtype=rows.dtype, device=rows.device)
+            matrix = identity if weight is None else weight
             return (rows, matrix, column) if self.call == "head" else (logits, matrix, labels)
         return (Outputs(logits=logits) if self.call == "trainer" else logits), labels
 
@@ -128,14 +128,14 @@ def load(
     shifts: bool = False,
     device: torch.device | None = None,
 ) -> Subject:
-    """A loss by its name, "MODULE:NAME"; what is not said is read off its signature.
+    """Load a loss by its name, "MODULE:NAME"; what is not given is read off its signature.
 
     Args:
-        name: as in "torch.nn.functional:cross_entropy"; a module of the current folder will do.
+        name: as in "torch.nn.functional:cross_entropy"; the module may be in the current folder.
         call: how it is called, one of `CALLS`.
         smoothing: the keyword that takes the strength of its smoothing.
-        uniform: whether that is label smoothing.
-        shifts: whether position t predicts label t + 1, always.
+        uniform: whether that smoothing is label smoothing.
+        shifts: whether position t always predicts label t + 1.
         device: where its tensors are; the CPU by default.
 
     Examples:
@@ -143,7 +143,7 @@ def load(
         >>> subject.call, subject.smoothing, subject.reduction
         ('flat', 'label_smoothing', 'reduction')
     """
-    function = _imported(name)
+    function = _import_loss(name)
     known = _parameters(function)
     inner = known if not isinstance(function, type) else known | _parameters(function.__call__)
     if isinstance(function, type) and issubclass(function, torch.nn.Module):
@@ -167,27 +167,29 @@ def load(
     )
 
 
-def _imported(name: str) -> Callable[..., Any]:
+def _import_loss(name: str) -> Callable[..., Any]:
     module, colon, path = name.partition(":")
-    checks.must(bool(module and colon and path), "loss", "MODULE:NAME, as torch.nn.functional:cross_entropy", name)
+    sentence = f"The loss `{name}` must be written as MODULE:NAME, like torch.nn.functional:cross_entropy."
+    checks.require(bool(module and colon and path), sentence)
     here = str(Path.cwd())
     if here not in sys.path:
         sys.path.insert(0, here)
     try:
-        found: Any = importlib.import_module(module)
+        value: Any = importlib.import_module(module)
     except Exception as error:
-        told = str(error).splitlines()[0] if str(error) else type(error).__name__
-        raise ValueError(f"`{module}` must be a module that can be imported, but is not: {told}.") from error
+        reason = str(error).splitlines()[0] if str(error) else type(error).__name__
+        raise ValueError(f"The module `{module}` cannot be imported: {reason}.") from error
     for part in path.split("."):
-        checks.must(hasattr(found, part), "loss", f"a name in {module}", path)
-        found = getattr(found, part)
-    checks.must(callable(found), "loss", "a function, an nn.Module or a class of either", checks.described(found))
-    function: Callable[..., Any] = found
+        checks.require(hasattr(value, part), f"The module `{module}` has no `{path}`.")
+        value = getattr(value, part)
+    kinds = "a loss is a function, an nn.Module or a class of either"
+    checks.require(callable(value), f"`{name}` is {checks.described(value)}, but {kinds}.")
+    function: Callable[..., Any] = value
     return function
 
 
 def _parameters(function: Any) -> dict[str, inspect.Parameter]:
-    """Its arguments by name; none where it does not say."""
+    """The parameters of a function by name; none where it has no signature."""
     if isinstance(function, torch.nn.Module):
         function = function.forward
     try:
@@ -200,12 +202,12 @@ def _first(names: tuple[str, ...], known: Mapping[str, object]) -> str | None:
     return next((name for name in names if name in known), None)
 
 
-def _number(result: Any) -> Tensor:
-    """The loss in whatever came back: a tensor, the `total` or `loss` of a record, the first of a tuple."""
+def _loss_in(result: Any) -> Tensor:
+    """The loss in a result: a tensor, the `total` or `loss` of a record, or the first item of a tuple."""
     for name in ("total", "loss"):
         if isinstance(getattr(result, name, None), Tensor):
             result = getattr(result, name)
     value = result[0] if isinstance(result, tuple) else result
-    checks.must(isinstance(value, Tensor), "the loss", "a tensor", checks.described(value))
-    number: Tensor = value
-    return number
+    checks.require(isinstance(value, Tensor), f"The loss returned {checks.described(value)}; it must return a tensor.")
+    loss: Tensor = value
+    return loss
