@@ -53,7 +53,7 @@ def make_world() -> World:
     captions = [[text.split() for text in annotate(scene, random)] for scene in scenes]
     sentences = [caption for image in captions for caption in image]
     vocabulary = WordCounts.of(sentences).vocabulary(min_count=5)
-    embeddings, found = GloVe(dim=50, seed=0).fit(sentences, vocabulary).aligned(vocabulary)
+    embeddings, found = GloVe(dim=50, seed=0).fit(sentences, vocabulary).align(vocabulary)
     return World(vocabulary, embeddings, ~found, captions)
 
 

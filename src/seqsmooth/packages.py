@@ -1,10 +1,12 @@
-"""Packages that may be installed beside torch: whether they are, in which version, and why one failed."""
+"""Packages that may be installed beside torch: whether they are, their versions, and what failed in them."""
 
 from __future__ import annotations
 
+import importlib
 import importlib.metadata
 import importlib.util
 import re
+from typing import Any
 
 
 def is_installed(module: str) -> bool:
@@ -25,6 +27,22 @@ def version_of(module: str, distribution: str | None = None) -> str | None:
         return importlib.metadata.version((distribution or module).replace("_", "-"))
     except importlib.metadata.PackageNotFoundError:
         return "unknown"
+
+
+def import_package(module: str, what: str, extra: str) -> Any:
+    """Import a package; where it is not installed, raise a sentence that says what for and how to get it.
+
+    Args:
+        module: the name it is imported by.
+        what: what needs it.
+        extra: the extra of seqsmooth that brings it.
+    """
+    try:
+        return importlib.import_module(module)
+    except ImportError as error:
+        from seqsmooth.ops import checks  # which imports torch; the command asks here what is installed, without it
+
+        raise checks.missing(module, what, extra) from error
 
 
 def describe_error(error: BaseException) -> str:

@@ -50,7 +50,7 @@ def test_vectors_and_vocabulary_are_written(corpus: Path, tmp_path: Path, capsys
     assert kept.tokeniser == "whitespace"
     assert kept.counts[2] == 16
     assert made.values.shape == (6, 4)
-    assert made.aligned(kept)[1].tolist() == [False, False, True, False, True, True, True, True, True]
+    assert made.align(kept)[1].tolist() == [False, False, True, False, True, True, True, True, True]
     told = capsys.readouterr()
     assert told.out == ""
     assert re.search(r"iteration 2 of 3, loss \d\.\d{5}, \d+ s left", told.err)

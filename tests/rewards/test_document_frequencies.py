@@ -18,7 +18,7 @@ from hypothesis import strategies as st
 
 from seqsmooth.ops.hash_table import find
 from seqsmooth.rewards import DocumentFrequencies
-from seqsmooth.rewards.document_frequencies import hashable, hashed
+from seqsmooth.rewards.document_frequencies import build_hash_table, fits_hash_table
 
 captions = st.lists(st.integers(0, 3), max_size=6)
 documents = st.lists(st.lists(captions, max_size=3), min_size=1, max_size=5)
@@ -80,8 +80,8 @@ def test_strangers_are_never_taken_for_others():
 @given(documents, captions, st.integers(1, 4))
 def test_the_hash_table_is_the_trie(documents: list[list[list[int]]], caption: list[int], order: int):
     frequencies = DocumentFrequencies.build(documents, order)
-    assert hashable(frequencies.keys)
-    table = hashed(len(documents), frequencies.keys, frequencies.counts)
+    assert fits_hash_table(frequencies.keys)
+    table = build_hash_table(len(documents), frequencies.keys, frequencies.counts)
     expected = counted(documents, order)
     for probe in [caption, *(caption for document in documents for caption in document)]:
         for n in range(1, order + 1):
@@ -95,10 +95,10 @@ def test_the_hash_table_is_the_trie(documents: list[list[list[int]]], caption: l
                     assert square == pytest.approx(math.log(len(documents) / expected[gram]) ** 2, rel=1e-6)
 
 
-def test_what_is_hashable():
-    assert hashable(DocumentFrequencies.build([[[2**32 - 1]]]).keys)
-    assert not hashable(DocumentFrequencies.build([[[2**32]]]).keys)
-    assert hashable(DocumentFrequencies.build([[]]).keys)
+def test_what_fits_the_hash_table():
+    assert fits_hash_table(DocumentFrequencies.build([[[2**32 - 1]]]).keys)
+    assert not fits_hash_table(DocumentFrequencies.build([[[2**32]]]).keys)
+    assert fits_hash_table(DocumentFrequencies.build([[]]).keys)
 
 
 def test_documents_can_come_from_an_iterator_and_hold_padding_and_arrays():

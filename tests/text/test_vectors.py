@@ -42,13 +42,13 @@ def test_the_header_of_word2vec_is_skipped_and_words_may_hold_spaces(tmp_path: P
 
 
 def test_vectors_are_aligned_to_a_vocabulary(vectors: WordVectors, vocabulary: Vocabulary) -> None:
-    table, known = vectors.aligned(vocabulary)
+    table, known = vectors.align(vocabulary)
     assert known.tolist() == [False, False, True, False, True, False, True]
     assert torch.equal(table[4], vectors.values[1])
     assert torch.equal(table[6], vectors.values[0])
     assert torch.equal(table[2], vectors.values[2])
     assert table[[0, 1, 3, 5]].abs().sum() == 0  # the <unk> of the file is not taken
-    assert not vectors.aligned(vocabulary, eos=False)[1][2]
+    assert not vectors.align(vocabulary, eos=False)[1][2]
 
 
 def test_only_the_words_of_a_vocabulary_are_read(vectors: WordVectors, vocabulary: Vocabulary, tmp_path: Path) -> None:
@@ -57,7 +57,7 @@ def test_only_the_words_of_a_vocabulary_are_read(vectors: WordVectors, vocabular
     path.write_text(f"5 3\n{path.read_text(encoding='utf-8')}", encoding="utf-8")
     held = WordVectors.load(path, only=vocabulary)
     assert held.words == ("cat", "dog", "<eos>")
-    assert all(torch.equal(a, b) for a, b in zip(held.aligned(vocabulary), vectors.aligned(vocabulary), strict=True))
+    assert all(torch.equal(a, b) for a, b in zip(held.align(vocabulary), vectors.align(vocabulary), strict=True))
 
 
 @pytest.mark.parametrize(

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import importlib
 import os
 import zipfile
 import zlib
@@ -21,6 +20,7 @@ from seqsmooth.data.arrays import open_array
 from seqsmooth.data.features import FeatureSource, FeatureStore, Id, places, rows_at_a_time
 from seqsmooth.files.reading import read_lines
 from seqsmooth.ops import checks
+from seqsmooth.packages import import_package
 from seqsmooth.text.captions import CaptionedImage
 
 _FORMS = "a store's .json, an .npy with its ids, a folder of .npy or .npz files, or an .h5 file"
@@ -146,11 +146,7 @@ class Hdf5(_Listed):
     """
 
     def __init__(self, path: Path, ids: str | os.PathLike[str] | None = None, key: str | None = None) -> None:
-        try:
-            h5py = importlib.import_module("h5py")
-        except ImportError as error:
-            way_out = "pip install 'seqsmooth[hdf5]'"
-            raise ValueError(f"`h5py` must be installed for {path}, but is missing instead ({way_out}).") from error
+        h5py = import_package("h5py", str(path), "hdf5")
         try:
             self._file = h5py.File(path, "r")
         except OSError as error:

@@ -9,7 +9,7 @@ import torch
 from torch import Tensor, nn
 
 from seqsmooth.ops import checks, dispatch, ngrams
-from seqsmooth.rewards.document_frequencies import DocumentFrequencies, hashable, hashed, lookup, weigh
+from seqsmooth.rewards.document_frequencies import DocumentFrequencies, build_hash_table, fits_hash_table, lookup, weigh
 from seqsmooth.rewards.protocol import check_dtype, check_ids
 
 
@@ -65,9 +65,9 @@ class Cider(nn.Module):
             self.register_buffer(f"counts_{n + 1}", document_frequencies.counts[n], persistent=False)
         self.register_buffer("table", None, persistent=False)
         self._rarest = math.log(self.documents) ** 2  # the squared weight of an n-gram that no document contains
-        self._fusable = dtype == torch.float32 and order <= ngrams.FUSED and hashable(document_frequencies.keys)
+        self._fusable = dtype == torch.float32 and order <= ngrams.FUSED and fits_hash_table(document_frequencies.keys)
         if self._fusable and dispatch.path() == "triton":
-            self._hashed()  # now, and not at the first call, which may be inside the capture of a graph
+            self._hash_table()  # now, and not at the first call, which may be inside the capture of a graph
 
     def forward(
         self,
@@ -83,7 +83,7 @@ class Cider(nn.Module):
             from seqsmooth.ops.kernels.ngrams import fit
 
             if fit(candidates, references):
-                return cider.cider(candidates, references, self._hashed(), self._rarest, self.order, self.sigma)
+                return cider.cider(candidates, references, self._hash_table(), self._rarest, self.order, self.sigma)
         return ngrams.in_portions(self._score, candidates, references)
 
     def _score(
@@ -126,9 +126,9 @@ class Cider(nn.Module):
         orders = range(1, self.order + 1)
         return [self.get_buffer(f"keys_{n}") for n in orders], [self.get_buffer(f"counts_{n}") for n in orders]
 
-    def _hashed(self) -> Tensor:
+    def _hash_table(self) -> Tensor:
         if self.table is None:
-            self.table = hashed(self.documents, *self._trie()).to(self.get_buffer("keys_1").device)
+            self.table = build_hash_table(self.documents, *self._trie()).to(self.get_buffer("keys_1").device)
         return self.table
 
     def extra_repr(self) -> str:

@@ -103,12 +103,12 @@ class DocumentFrequencies:
         """Read what `save` wrote; nothing in the file is executed."""
         path = check_source("path", path)
         try:
-            with path.open("rb") as file, np.load(file, allow_pickle=False) as held:
-                if str(held["kind"]) != _KIND:
-                    raise ValueError(f"it is of the kind {str(held['kind'])!r}")
-                documents, order = int(held["documents"]), int(held["order"])
-                keys = tuple(_column(held, f"keys_{n}", np.int64) for n in range(1, order + 1))
-                counts = tuple(_column(held, f"counts_{n}", np.int32) for n in range(1, order + 1))
+            with path.open("rb") as file, np.load(file, allow_pickle=False) as stored:
+                if str(stored["kind"]) != _KIND:
+                    raise ValueError(f"it is of the kind {str(stored['kind'])!r}")
+                documents, order = int(stored["documents"]), int(stored["order"])
+                keys = tuple(_column(stored, f"keys_{n}", np.int64) for n in range(1, order + 1))
+                counts = tuple(_column(stored, f"counts_{n}", np.int32) for n in range(1, order + 1))
                 whole = all(key.shape == count.shape for key, count in zip(keys, counts, strict=True))
                 if not (keys and documents > 0 and whole):
                     raise ValueError("its parts do not agree")
@@ -129,20 +129,20 @@ def lookup(
 ) -> list[Tensor]:  # for n = 1..len(keys): (..., T-n+1)
     """Find the counts of all n-grams of `ids` in a trie, 0 where there is none, one order after the other."""
     words = rank = _find(ids, keys[0])
-    found = [counts[0][rank]]
+    of_each_order = [counts[0][rank]]
     for n in range(2, len(keys) + 1):
         # Not found is -1: a key from it is negative, or ends in the place after all words; no n-gram has such a key.
         rank = _find(rank[..., :-1] * keys[0].numel() + words[..., n - 1 :], keys[n - 1])
-        found.append(counts[n - 1][rank])
-    return found
+        of_each_order.append(counts[n - 1][rank])
+    return of_each_order
 
 
-def hashed(
+def build_hash_table(
     documents: int,
     keys: Sequence[Tensor],  # each (N_n + 1,) int64
     counts: Sequence[Tensor],  # each (N_n + 1,)
 ) -> Tensor:  # (M, 4) int64
-    """Make the hash table that the kernel of CIDEr reads, of a trie that is `hashable`.
+    """Make the hash table that the kernel of CIDEr reads, of a trie that `fits_hash_table`.
 
     The n-grams of all orders are nodes of one trie, numbered from 1, and 0 is its root. A node is found by the number
     of its parent and the id of its last word, 32 bits each, and holds its own number and its squared weight. The weight
@@ -160,10 +160,10 @@ def hashed(
     return hash_table.build(torch.cat(places), torch.arange(1, len(bits) + 1) << 32 | bits)
 
 
-def hashable(
+def fits_hash_table(
     keys: Sequence[Tensor],  # each (N_n + 1,) int64
 ) -> bool:
-    """Whether 31 bits number the n-grams of a trie, and 32 bits its words; ask on the host."""
+    """Return whether 31 bits number the n-grams of a trie, and 32 bits its words; reads the keys on the host."""
     greatest = int(keys[0][-2]) if len(keys[0]) > 1 else 0
     return sum(map(len, keys)) < 2**31 and greatest < 2**32
 
@@ -173,10 +173,10 @@ def weigh(
     documents: int,
     dtype: torch.dtype,
 ) -> Tensor:  # (...)
-    """The squared weight ln(D / df)^2 of n-grams that so many documents contain."""
-    held = counts.clamp(min=1)
+    """Return the squared weight ln(D / df)^2 of n-grams that so many documents contain."""
+    containing = counts.clamp(min=1)
     # log1p: exactly 0 for an n-gram of all documents, and exact near it.
-    return torch.log1p((documents - held).to(dtype) / held) ** 2
+    return torch.log1p((documents - containing).to(dtype) / containing) ** 2
 
 
 def _find(
@@ -219,8 +219,8 @@ def _count(key: _Ints, document: _Ints) -> tuple[_Ints, _Ints, _Ints]:
     return key[new_key], np.bincount(group[new_key | new_document]), place
 
 
-def _column(held: Mapping[str, Any], name: str, dtype: type[np.integer[Any]]) -> Tensor:
-    values = held[name]
+def _column(stored: Mapping[str, Any], name: str, dtype: type[np.integer[Any]]) -> Tensor:
+    values = stored[name]
     if values.dtype != dtype or values.ndim != 1 or values.size == 0:
         raise ValueError(f"{name} is not a row of {dtype.__name__}")
     return torch.from_numpy(values)

@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import torch
-from torch import Tensor, nn
+from torch import Tensor
 
 from seqsmooth.ops.edit_distance import edit_distance
-from seqsmooth.rewards.protocol import check_dtype, check_ids, nearest
+from seqsmooth.rewards.protocol import DistanceReward
 
 
-class Edit(nn.Module):
+class Edit(DistanceReward):
     """Minus the Levenshtein distance to the nearest reference.
 
     In a row without references the candidate is compared with the empty sequence.
@@ -25,19 +24,13 @@ class Edit(nn.Module):
         tensor([[-2., -1.]])
     """
 
-    def __init__(self, *, dtype: torch.dtype = torch.float32) -> None:
-        super().__init__()
-        self.dtype = check_dtype(dtype)
-
-    def forward(
+    def distances(
         self,
-        candidates: Tensor,  # (B, L, T) int64
-        references: Tensor,  # (B, R, S) int64
-    ) -> Tensor:  # (B, L)
-        """Score each candidate against the references of its row."""
-        check_ids(candidates, references)
-        distances = edit_distance(candidates[:, :, None], references[:, None])  # (B, L, R)
-        return -nearest(distances, references).to(self.dtype)
+        candidates: Tensor,  # (B, L, 1, T) int64
+        references: Tensor,  # (B, 1, R, S) int64
+    ) -> Tensor:  # (B, L, R)
+        """Count the insertions, deletions and substitutions between each pair."""
+        return edit_distance(candidates, references)
 
     def signature(self) -> str:
         """Name the reward exactly."""

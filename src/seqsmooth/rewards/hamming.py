@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import torch
-from torch import Tensor, nn
+from torch import Tensor
 from torch.nn import functional
 
-from seqsmooth.rewards.protocol import check_dtype, check_ids, nearest
+from seqsmooth.rewards.protocol import DistanceReward
 
 
-class Hamming(nn.Module):
+class Hamming(DistanceReward):
     """Minus the number of positions that differ from the nearest reference.
 
     Where one sequence is longer, each token of the overhang differs. In a row without references the candidate is
@@ -26,22 +25,16 @@ class Hamming(nn.Module):
         tensor([[-1., -3.]])
     """
 
-    def __init__(self, *, dtype: torch.dtype = torch.float32) -> None:
-        super().__init__()
-        self.dtype = check_dtype(dtype)
-
-    def forward(
+    def distances(
         self,
-        candidates: Tensor,  # (B, L, T) int64
-        references: Tensor,  # (B, R, S) int64
-    ) -> Tensor:  # (B, L)
-        """Score each candidate against the references of its row."""
-        check_ids(candidates, references)
+        candidates: Tensor,  # (B, L, 1, T) int64
+        references: Tensor,  # (B, 1, R, S) int64
+    ) -> Tensor:  # (B, L, R)
+        """Count the positions that differ between each pair, the shorter sequence padded."""
         width = max(candidates.shape[-1], references.shape[-1])
         ours = functional.pad(candidates.clamp(min=-1), (0, width - candidates.shape[-1]), value=-1)
         theirs = functional.pad(references.clamp(min=-1), (0, width - references.shape[-1]), value=-1)
-        distances = (ours[:, :, None] != theirs[:, None]).sum(-1)  # (B, L, R)
-        return -nearest(distances, references).to(self.dtype)
+        return (ours != theirs).sum(-1)
 
     def signature(self) -> str:
         """Name the reward exactly."""

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Protocol
 
 import torch
-from torch import Tensor
+from torch import Tensor, nn
 
 from seqsmooth.ops import checks
 
@@ -60,14 +60,36 @@ def check_dtype(dtype: torch.dtype) -> torch.dtype:
     return dtype
 
 
-def nearest(
-    distances: Tensor,  # (B, L, R)
-    references: Tensor,  # (B, R, S)
-) -> Tensor:  # (B, L)
-    """Take the least distance over the references that are there, and over all in a row that has none.
+class DistanceReward(nn.Module):
+    """Minus the distance to the nearest reference, whichever distance a subclass defines.
 
-    In such a row every reference is the empty sequence, so the distance to it is still a number.
+    In a row without references the candidate is compared with the empty sequence.
+
+    Args:
+        dtype: the type of the scores, torch.float32 or torch.float64.
     """
-    there = (references >= 0).any(-1)  # (B, R)
-    passed_over = ~there & there.any(-1, keepdim=True)
-    return distances.masked_fill(passed_over[:, None], torch.iinfo(distances.dtype).max).amin(-1)
+
+    def __init__(self, *, dtype: torch.dtype = torch.float32) -> None:
+        super().__init__()
+        self.dtype = check_dtype(dtype)
+
+    def forward(
+        self,
+        candidates: Tensor,  # (B, L, T) int64
+        references: Tensor,  # (B, R, S) int64
+    ) -> Tensor:  # (B, L)
+        """Score each candidate against the references of its row."""
+        check_ids(candidates, references)
+        distances = self.distances(candidates[:, :, None], references[:, None])  # (B, L, R)
+        present = (references >= 0).any(-1)  # (B, R)
+        # In a row without references every one is the empty sequence, so none is skipped there.
+        skipped = ~present & present.any(-1, keepdim=True)
+        return -distances.masked_fill(skipped[:, None], torch.iinfo(distances.dtype).max).amin(-1).to(self.dtype)
+
+    def distances(
+        self,
+        candidates: Tensor,  # (B, L, 1, T) int64
+        references: Tensor,  # (B, 1, R, S) int64
+    ) -> Tensor:  # (B, L, R) whole numbers
+        """Return the distance between each candidate and each reference."""
+        raise NotImplementedError

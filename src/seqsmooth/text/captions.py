@@ -42,12 +42,12 @@ class CaptionedImage:
 
 @pause_collector()
 def read_captions(path: str | os.PathLike[str], name: str = "captions") -> list[CaptionedImage]:
-    """The images of a file, in its order."""
+    """Return the images of a file, in its order."""
     content = read_json(path, name)
     if isinstance(content, dict) and isinstance(content.get("annotations"), list):
-        images = _annotated(content, path)
+        images = _coco_annotations(content, path)
     elif isinstance(content, dict) and isinstance(content.get("images"), list):
-        images = _karpathy(content, path)
+        images = _karpathy_images(content, path)
     else:
         rule = 'Karpathy\'s json (with "images") or COCO\'s annotations (with "annotations")'
         raise ValueError(f"`{name}` must be {rule}, but {path} is neither.")
@@ -59,7 +59,7 @@ def read_captions(path: str | os.PathLike[str], name: str = "captions") -> list[
     return images
 
 
-def _karpathy(content: dict[str, Any], path: str | os.PathLike[str]) -> list[CaptionedImage]:
+def _karpathy_images(content: dict[str, Any], path: str | os.PathLike[str]) -> list[CaptionedImage]:
     images = []
     for place, image in enumerate(content["images"], 1):
         try:
@@ -89,7 +89,7 @@ def _caption(sentence: dict[str, Any]) -> Caption:
     return Caption(raw, words)
 
 
-def _annotated(content: dict[str, Any], path: str | os.PathLike[str]) -> list[CaptionedImage]:
+def _coco_annotations(content: dict[str, Any], path: str | os.PathLike[str]) -> list[CaptionedImage]:
     rule = 'an object with "image_id" and "caption"'
     captions: dict[int | str, list[Caption]] = {}
     files: dict[int | str, str] = {}

@@ -23,8 +23,8 @@ class Cooccurrence:
         >>> from seqsmooth.text import GloVe, WordCounts
         >>> sentences = [["a", "dog"], ["a", "dog"]]
         >>> vocabulary = WordCounts.of(sentences).vocabulary(min_count=1)
-        >>> counted = GloVe(window=1, eos=False).count(sentences, vocabulary)
-        >>> counted.dense().sum()  # twice beside each other, in both directions
+        >>> cooccurrence = GloVe(window=1, eos=False).count(sentences, vocabulary)
+        >>> cooccurrence.dense().sum()  # twice beside each other, in both directions
         tensor(4., dtype=torch.float64)
     """
 
@@ -34,7 +34,7 @@ class Cooccurrence:
     values: Tensor  # (N,) float64
 
     def dense(self) -> Tensor:  # (V, V) float64
-        """The whole matrix: for small vocabularies."""
+        """Return the whole matrix, which suits small vocabularies."""
         table = torch.zeros(self.size, self.size, dtype=torch.float64)
         table[self.rows, self.columns] = self.values
         return table
@@ -53,7 +53,7 @@ def count(
     """Count the words within `window` of each other in the same sentence.
 
     As in Stanford's program, each pair of places counts 1/distance, in both directions where `symmetric`; so a word
-    beside itself counts twice. Words that shall have no vector must be left out before: they take up no place.
+    beside itself counts twice. Leave out words that shall have no vector before counting: they take up no place.
 
     Args:
         ids: the words of all sentences.
@@ -105,8 +105,8 @@ def _triangle(pairs: list[_Pairs], size: int, block_cells: int) -> tuple[Tensor,
             places = torch.from_numpy(high[inside] * (high[inside] + 1) // 2 + low[inside] - start)
             table.scatter_add_(0, places, torch.tensor(weight, dtype=torch.float64).expand(len(places)))
         cells = table.nonzero().squeeze(1)
-        found = torch.searchsorted(starts, cells + start, right=True) - 1
-        parts.append((found, cells + start - starts[found], table[cells]))
+        rows_of = torch.searchsorted(starts, cells + start, right=True) - 1
+        parts.append((rows_of, cells + start - starts[rows_of], table[cells]))
         first = last
     rows, columns, values = (torch.cat(part) for part in zip(*parts, strict=True))
     return rows, columns, values

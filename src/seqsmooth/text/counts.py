@@ -33,11 +33,11 @@ class WordCounts:
                 seen += 1
                 yield from sentence
 
-        counted = Counter(tokens())  # counts in C
-        return cls(dict(counted), seen)
+        words = Counter(tokens())  # counts in C
+        return cls(dict(words), seen)
 
     def vocabulary(self, *, min_count: int = 5, max_words: int | None = None, tokeniser: str = "") -> Vocabulary:
-        """The vocabulary of the words that occur often enough: see `Vocabulary.build`."""
+        """Make a vocabulary of the words that occur often enough: see `Vocabulary.build`."""
         return Vocabulary.build(
             self.words, self.sentences, min_count=min_count, max_words=max_words, tokeniser=tokeniser
         )

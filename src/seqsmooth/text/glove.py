@@ -12,13 +12,12 @@ import torch.nn.functional as F
 from torch import Tensor
 
 from seqsmooth.ops import checks
-from seqsmooth.text import cooccurrence
-from seqsmooth.text.cooccurrence import Cooccurrence
+from seqsmooth.text.cooccurrence import Cooccurrence, count
 from seqsmooth.text.vectors import WordVectors
 from seqsmooth.text.vocabulary import BOS, EOS, PAD, UNK, Vocabulary
 
 Progress = Callable[[int, int, float], None]
-"""Told after each iteration: which it was, of how many, and the mean loss of an entry in it."""
+"""Called after each iteration with its number, how many there are, and the mean loss of an entry in it."""
 _FULLEST = 128  # entries of one word in one batch: with many more, the first steps are too long and the loss diverges
 _LEAST = 64  # batches, so that a small corpus gets enough steps
 
@@ -88,10 +87,10 @@ class GloVe:
         progress: Progress | None = None,
     ) -> WordVectors:
         """Train vectors of the words of a vocabulary on tokenised sentences."""
-        counted = self.count(sentences, vocabulary)
+        cooccurrence = self.count(sentences, vocabulary)
         rule = "at least two words of the vocabulary near each other"
-        checks.must(len(counted.values) > 0, "sentences", rule, "without any")
-        fitted = self.factorise(counted, device=device, progress=progress)
+        checks.must(len(cooccurrence.values) > 0, "sentences", rule, "without any")
+        fitted = self.factorise(cooccurrence, device=device, progress=progress)
         known = torch.ones(len(vocabulary), dtype=torch.bool)
         known[[PAD, BOS, UNK] if self.eos else [PAD, BOS, UNK, EOS]] = False
         words = tuple(word for word, has in zip(vocabulary.words, known.tolist(), strict=True) if has)
@@ -100,13 +99,13 @@ class GloVe:
     def count(self, sentences: Iterable[Sequence[str]], vocabulary: Vocabulary) -> Cooccurrence:
         """Count which words are near each other; words that are not known take up no place."""
         ids, offsets = vocabulary.encode_all(sentences, eos=self.eos, unk=False)
-        return cooccurrence.count(
+        return count(
             ids, offsets, len(vocabulary), window=self.window, symmetric=self.symmetric, weighted=self.weighted
         )
 
     def factorise(
         self,
-        counted: Cooccurrence,
+        cooccurrence: Cooccurrence,
         *,
         device: torch.device | str = "cpu",
         dtype: torch.dtype = torch.float32,
@@ -114,28 +113,28 @@ class GloVe:
     ) -> Factors:
         """Minimise the weighted squares of Eq. 8 by AdaGrad."""
         generator = torch.Generator().manual_seed(self.seed)
-        batches = self._batches(counted, generator, torch.device(device), dtype)
-        factors = Factors.initial(counted.size, self.dim, generator, torch.device(device), dtype)
+        batches = self._batches(cooccurrence, generator, torch.device(device), dtype)
+        factors = Factors.initial(cooccurrence.size, self.dim, generator, torch.device(device), dtype)
         for iteration in range(1, self.iterations + 1):
             losses = [
                 factors.step(batches[place], self.rate)
                 for place in torch.randperm(len(batches), generator=generator).tolist()
             ]
-            loss = float(torch.stack(losses).sum()) / len(counted.values)
+            loss = float(torch.stack(losses).sum()) / len(cooccurrence.values)
             checks.must(loss < float("inf"), "rate", "small enough for the loss to fall", f"{self.rate}: it diverged")
             if progress is not None:
                 progress(iteration, self.iterations, loss)
         return factors
 
     def _batches(
-        self, counted: Cooccurrence, generator: torch.Generator, device: torch.device, dtype: torch.dtype
+        self, cooccurrence: Cooccurrence, generator: torch.Generator, device: torch.device, dtype: torch.dtype
     ) -> list[PairBatch]:
-        entries = len(counted.values)
-        fullest = max(int(torch.bincount(side).max()) for side in (counted.rows, counted.columns))
+        entries = len(cooccurrence.values)
+        fullest = max(int(torch.bincount(side).max()) for side in (cooccurrence.rows, cooccurrence.columns))
         wanted = max(ceil(fullest / _FULLEST), _LEAST) if self.batches is None else self.batches
         shuffled = torch.randperm(entries, generator=generator)
         return [
-            PairBatch.of(counted, chosen.sort().values, self.x_max, self.exponent, device, dtype)
+            PairBatch.of(cooccurrence, chosen.sort().values, self.x_max, self.exponent, device, dtype)
             for chosen in shuffled.tensor_split(min(wanted, entries))
         ]
 
@@ -144,8 +143,8 @@ class GloVe:
 class PairBatch:
     """Some entries of the matrix, sorted by row, and how to walk them by column.
 
-    Then each sum over the entries of a word is one bag of `embedding_bag`, which reads what it needs and no more, and
-    adds it in a fixed order.
+    In these orders each sum over the entries of a word is one bag of `embedding_bag`, which reads only what it needs
+    and adds it in a fixed order.
     """
 
     logs: Tensor  # (N,) ln X_ij
@@ -160,16 +159,16 @@ class PairBatch:
     @classmethod
     def of(
         cls,
-        counted: Cooccurrence,
+        cooccurrence: Cooccurrence,
         chosen: Tensor,  # (N,) ascending
         x_max: float,
         exponent: float,
         device: torch.device,
         dtype: torch.dtype,
     ) -> PairBatch:
-        """The chosen entries."""
-        rows, columns, values = counted.rows[chosen], counted.columns[chosen], counted.values[chosen]
-        ids = torch.arange(counted.size)
+        """Make a batch of the chosen entries."""
+        rows, columns, values = cooccurrence.rows[chosen], cooccurrence.columns[chosen], cooccurrence.values[chosen]
+        ids = torch.arange(cooccurrence.size)
         sorted_columns, by_column = columns.sort(stable=True)
         return cls(
             logs=values.log().to(device, dtype),
@@ -199,21 +198,21 @@ class Factors:
     def initial(
         cls, size: int, dim: int, generator: torch.Generator, device: torch.device, dtype: torch.dtype
     ) -> Factors:
-        """Uniform in +-0.5/(d + 1), vectors and biases, as in Stanford's program."""
+        """Draw vectors and biases uniformly in +-0.5/(d + 1), as Stanford's program does."""
         words, contexts = (torch.rand(2, size, dim + 2, generator=generator, dtype=torch.float64) - 0.5) / (dim + 1)
         words[:, dim + 1] = 1
         contexts[:, dim] = 1
-        held = [table.to(device, dtype) for table in (words, contexts)]
-        return cls(*held, *map(torch.ones_like, held))
+        tables = [table.to(device, dtype) for table in (words, contexts)]
+        return cls(*tables, *map(torch.ones_like, tables))
 
     def vectors(self, combine: str) -> Tensor:  # (V, d) on the host
-        """The vectors of words and contexts together."""
+        """Return one vector for each word, from its vectors as a word and as a context."""
         words, contexts = self.words[:, :-2], self.contexts[:, :-2]
         together = words if combine == "word" else words + contexts
         return (together / 2 if combine == "mean" else together).float().cpu()
 
     def gradients(self, batch: PairBatch) -> tuple[Tensor, Tensor, Tensor]:  # (), (V, d + 2), (V, d + 2)
-        """The loss 1/2 sum f(X) (w w~ + b + b~ - ln X)^2 of a batch, and its gradients."""
+        """Return the loss 1/2 sum f(X) (w w~ + b + b~ - ln X)^2 of a batch, and its gradients."""
         # The products of some rows with some columns are what `embedding_bag` differentiates its weights by.
         products = torch.ops.aten._embedding_bag_per_sample_weights_backward(
             self.words, self.contexts, batch.columns, batch.row_starts, batch.rows, 0
@@ -233,7 +232,7 @@ class Factors:
         return (pulls * errors).sum() / 2, words, contexts
 
     def step(self, batch: PairBatch, rate: float) -> Tensor:  # ()
-        """One step of AdaGrad as Stanford's program takes it, and the loss before: squares are of rate x gradient."""
+        """Take a step of AdaGrad as Stanford's program does, squares being of rate x gradient; return its loss."""
         loss, *slopes = self.gradients(batch)
         tables = ((self.words, self.word_squares), (self.contexts, self.context_squares))
         for (table, squares), slope in zip(tables, slopes, strict=True):

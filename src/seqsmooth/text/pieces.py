@@ -1,7 +1,7 @@
 """From the pieces of a subword tokeniser back to words.
 
-The mark that tells where words begin or end is part of a tokeniser's signature, `...|join:##`: what was made with the
-tokeniser can be read without it.
+The mark of where words begin or end is part of a tokeniser's signature, `...|join:##`, so that text can be put together
+without the tokeniser that split it.
 """
 
 from __future__ import annotations
@@ -24,15 +24,15 @@ _BYTES = re.compile(r"(?:<0x[0-9A-F]{2}>)+")
 
 
 def mark_of(signature: str) -> str:
-    """The mark that a tokeniser's signature names; empty where its tokens are words."""
-    found = [part.removeprefix("join:") for part in signature.split("|")[1:] if part.startswith("join:")]
-    mark = found[-1] if found else ""
+    """Return the mark that a tokeniser's signature names, empty where its tokens are words."""
+    marks = [part.removeprefix("join:") for part in signature.split("|")[1:] if part.startswith("join:")]
+    mark = marks[-1] if marks else ""
     checks.must(mark == "" or mark in MARKS, "join", f"one of {' '.join(MARKS)}", mark)
     return mark
 
 
 def join(pieces: Sequence[str], mark: str) -> list[str]:
-    """The words of a sentence of pieces, which may come from a model and break the rules.
+    """Put the pieces of a sentence together; they may come from a model and break the rules.
 
     Examples:
         >>> join(["a", "snow", "##board", "##er"], "##")
@@ -50,18 +50,18 @@ def join(pieces: Sequence[str], mark: str) -> list[str]:
     if mark == "▁":
         return _BYTES.sub(_read_bytes, "".join(pieces)).replace(mark, " ").split()
     letters = _bytes_of_letters()
-    held = b"".join(letters.get(letter) or letter.encode() for letter in "".join(pieces))
-    return held.decode(errors="replace").split()
+    text = b"".join(letters.get(letter) or letter.encode() for letter in "".join(pieces))
+    return text.decode(errors="replace").split()
 
 
-def _read_bytes(found: re.Match[str]) -> str:
-    """Bytes that SentencePiece falls back on, as in <0xC3><0xA9>."""
-    return bytes.fromhex(found[0].replace("<0x", "").replace(">", "")).decode(errors="replace")
+def _read_bytes(match: re.Match[str]) -> str:
+    """Decode bytes that SentencePiece falls back on, as in <0xC3><0xA9>."""
+    return bytes.fromhex(match[0].replace("<0x", "").replace(">", "")).decode(errors="replace")
 
 
 @cache
 def _bytes_of_letters() -> dict[str, bytes]:
-    """The letters that GPT-2 writes bytes as: those that can be seen are themselves, others come from U+0100 on."""
+    """Map the letters that GPT-2 writes bytes as: visible ones are themselves, others come from U+0100 on."""
     seen = [*range(ord("!"), ord("~") + 1), *range(ord("¡"), ord("¬") + 1), *range(ord("®"), ord("ÿ") + 1)]
     others = [byte for byte in range(256) if byte not in seen]
     letters = {chr(byte): bytes([byte]) for byte in seen}

@@ -88,18 +88,18 @@ class PtbTokeniser:
 
 @lru_cache(maxsize=1 << 17)  # the rules see one piece between spaces at a time, and most pieces come again
 def _split(chunk: str) -> tuple[str, ...]:
-    found: list[str] = []
+    tokens: list[str] = []
     if "&" in chunk:
         for entity, character in _ENTITIES.items():
             chunk = chunk.replace(entity, character)
     for match in _TOKEN.finditer(chunk.translate(_QUOTES)):
         kind, token = match.lastgroup, match[0].lower()
         if token in _PAIRS:
-            found += _PAIRS[token]
+            tokens += _PAIRS[token]
         elif kind == "bracket":
-            found.append(_BRACKETS[token])
+            tokens.append(_BRACKETS[token])
         elif kind in ("dots", "dashes", "quotes"):
             continue
         elif token not in PUNCTUATION:
-            found.append(_MONEY.get(token, token))
-    return tuple(found)
+            tokens.append(_MONEY.get(token, token))
+    return tuple(tokens)

@@ -15,17 +15,17 @@ _SEGMENT = re.compile(r"<seg[^>]*>(.*?)</seg>", re.DOTALL | re.IGNORECASE)
 
 
 def read_segments(path: str | os.PathLike[str], name: str = "text") -> list[str]:
-    """The segments of an .sgm or .xml file of the WMT or IWSLT evaluations."""
+    """Read the segments of an .sgm or .xml file of the WMT or IWSLT evaluations."""
     segments = [" ".join(unescape(text).split()) for text in _SEGMENT.findall(read_text(path, name))]
     checks.must(len(segments) > 0, name, "a file with <seg> elements", f"{path}, which has none")
     return segments
 
 
 def suspicious_line(ours: Sequence[str], theirs: Sequence[str], window: int = 5, farthest: int = 20) -> int:
-    """Where two files that should have as many lines probably part, counted from 1.
+    """Return the line, counted from 1, where two files that should have as many lines probably part.
 
-    Lines are missing from the shorter file. The first line of it that fits a line further down in the longer one better
-    than its own, and the lines after it do too, is where. Where none does, the first without a partner.
+    Lines are missing from the shorter file. They part at its first line that fits a line further down in the longer
+    file better than its own, as the lines after it do; without such a line, at the first that has no partner.
     """
     shorter, longer = sorted(([set(line.lower().split()) for line in lines] for lines in (ours, theirs)), key=len)
     common = Counter(word for words in longer for word in words)

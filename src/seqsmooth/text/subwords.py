@@ -17,7 +17,7 @@ BEGINS = ("▁", "Ġ", "")
 
 
 def subword_kinds(tokens: Sequence[str | None] | Mapping[str, int]) -> Tensor:  # (V,) int64
-    """A kind for each token, for `Similarity(kinds=...)`: a piece then shares its mass with pieces that fit its place.
+    """Return a kind for each token, for `Similarity(kinds=...)`: pieces share mass only with pieces of their kind.
 
     The convention is the one that most tokens of the vocabulary keep: WordPiece ("##ing" goes on), SentencePiece
     ("▁the" begins), byte-level BPE ("Ġthe" begins), subword-nmt ("th@@" is not the end of a word, a kind of its own);
@@ -44,25 +44,25 @@ def _kind(token: str | None, mark: str) -> int:
         return ALONE
     if not _has_letter(token, mark):
         return SIGNS
-    return STARTS if _marked(token, mark) == (mark in BEGINS) else CONTINUES
+    return STARTS if _has_mark(token, mark) == (mark in BEGINS) else CONTINUES
 
 
 def _convention(tokens: list[str]) -> str:
-    """The mark that most tokens carry: "##" is a heading in the vocabulary of a language model, and "@@" a diff."""
+    """Return the mark that most tokens carry: a language model also knows "##" as a heading and "@@" from diffs."""
     counts = {
-        mark: sum(_marked(token, mark) and _has_letter(token, mark) for token in tokens)
+        mark: sum(_has_mark(token, mark) and _has_letter(token, mark) for token in tokens)
         for mark in ("##", "▁", "Ġ", "@@")
     }
     most = max(counts, key=lambda mark: counts[mark])
     return most if counts[most] else ""
 
 
-def _marked(token: str, mark: str) -> bool:
+def _has_mark(token: str, mark: str) -> bool:
     return token.endswith(mark) if mark == "@@" else token.startswith(mark)
 
 
 def _has_letter(token: str, mark: str) -> bool:
-    """Whether a piece holds a letter, or a part of one: bytes that are no text by themselves."""
+    """Return whether a piece holds a letter or a part of one, which is bytes that are no text by themselves."""
     return any(letter.isalpha() or letter == "\ufffd" for word in join([token], mark) for letter in word)
 
 

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import importlib
 import json
 from functools import cached_property
 from pathlib import Path
 from typing import Any, Protocol
 
 from seqsmooth.ops import checks
+from seqsmooth.packages import import_package
 from seqsmooth.text.pieces import MARKS, UNKNOWN
 from seqsmooth.text.ptb import PtbTokeniser
 
@@ -35,7 +35,7 @@ class Tokeniser(Protocol):
 
     @property
     def signature(self) -> str:
-        """The name."""
+        """Name the tokeniser exactly."""
         ...
 
     def __call__(self, text: str) -> list[str]:
@@ -89,7 +89,7 @@ class MosesTokeniser:
 
     def __init__(self, language: str = "en", *, lower: bool = False) -> None:
         checks.must(isinstance(language, str) and language != "", "language", "as in 'en'", repr(language))
-        sacremoses = _imported("sacremoses", "the tokeniser of Moses", "toolkit")
+        sacremoses = import_package("sacremoses", "the tokeniser of Moses", "toolkit")
         self._split = sacremoses.MosesTokenizer(lang=language).tokenize
         self.lower = lower
         version = getattr(sacremoses, "__version__", "unknown")
@@ -114,14 +114,14 @@ class HuggingFaceTokeniser:
         self.name = name
         if name.endswith(".json"):
             checks.must(Path(name).is_file(), "name", "a file that is there", name)
-            tokenizers = _imported("tokenizers", f"the tokeniser {name}", "hf")
+            tokenizers = import_package("tokenizers", f"the tokeniser {name}", "hf")
             try:
                 self._tokenizer = tokenizers.Tokenizer.from_file(name)
             except Exception as error:  # the package raises nothing narrower
                 raise ValueError(f"`name` must be a tokenizer.json, but {name} is something else instead.") from error
             self._split = self._pieces
         else:
-            transformers = _imported("transformers", f"the tokeniser {name}", "hf")
+            transformers = import_package("transformers", f"the tokeniser {name}", "hf")
             try:
                 self._tokenizer = transformers.AutoTokenizer.from_pretrained(name)
             except (OSError, ValueError) as error:
@@ -132,7 +132,7 @@ class HuggingFaceTokeniser:
 
     @cached_property
     def signature(self) -> str:
-        """The name, how many pieces there are, and how they become words again."""
+        """Name the tokeniser, the number of its pieces, and how they become words again."""
         sized = getattr(self._tokenizer, "get_vocab_size", None)
         pieces = f"hf:{self.name}|pieces:{sized() if sized else len(self._tokenizer)}"
         return f"{pieces}|join:{self._mark}" if self._mark else pieces
@@ -171,22 +171,22 @@ def tokeniser(name: str) -> Tokeniser:
 
 
 def _mark_and_unknown(tokenizer: Any, name: str) -> tuple[str, str | None]:
-    """The mark of the words of a tokeniser of Hugging Face, as its decoder or its model has it; its name for UNK."""
+    """Read the mark of words, and the name of UNK, from the decoder or the model of a tokeniser of Hugging Face."""
     backend = getattr(tokenizer, "backend_tokenizer", tokenizer)
     if not hasattr(backend, "to_str"):  # written in Python, around SentencePiece
-        found = "▁" if any(piece.startswith("▁") for piece in tokenizer.get_vocab()) else None
+        mark = "▁" if any(piece.startswith("▁") for piece in tokenizer.get_vocab()) else None
         unknown = tokenizer.unk_token
     else:
-        held = json.loads(backend.to_str())
-        model, decoder = held["model"], held.get("decoder") or {}
+        settings = json.loads(backend.to_str())
+        model, decoder = settings["model"], settings.get("decoder") or {}
         marks = [_mark_of_decoder(part) for part in decoder.get("decoders", [decoder])]
         marks += [model.get("continuing_subword_prefix"), model.get("end_of_word_suffix")]
-        found = next(filter(None, marks), "" if model["type"] == "WordLevel" else None)
+        mark = next(filter(None, marks), "" if model["type"] == "WordLevel" else None)
         unknown = model.get("unk_token")
-    known = found == "" or found in MARKS
+    known = mark == "" or mark in MARKS
     rule = f"a tokeniser whose pieces can become words again, marked by {' '.join(MARKS)}"
-    checks.must(known, "name", rule, f"{name}, which marks them by {found!r}")
-    return str(found), unknown
+    checks.must(known, "name", rule, f"{name}, which marks them by {mark!r}")
+    return str(mark), unknown
 
 
 def _mark_of_decoder(decoder: dict[str, Any]) -> str | None:
@@ -197,10 +197,3 @@ def _mark_of_decoder(decoder: dict[str, Any]) -> str | None:
         mark: str | None = decoder["pattern"].get("String")
         return mark
     return decoder.get({"WordPiece": "prefix", "Metaspace": "replacement", "BPEDecoder": "suffix"}.get(str(kind), ""))
-
-
-def _imported(module: str, what: str, extra: str) -> Any:
-    try:
-        return importlib.import_module(module)
-    except ImportError as error:
-        raise checks.missing(module, what, extra) from error

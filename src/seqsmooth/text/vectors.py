@@ -28,8 +28,8 @@ class WordVectors:
         >>> [word for word, cosine in vectors.nearest("dog", 2)]
         ['cat', 'sun']
         >>> from seqsmooth.text import WordCounts
-        >>> values, found = vectors.aligned(WordCounts.of([["dog", "fish"]]).vocabulary(min_count=1))
-        >>> values.shape, int(found.sum())  # neither "fish" nor the special tokens have a vector
+        >>> values, known = vectors.align(WordCounts.of([["dog", "fish"]]).vocabulary(min_count=1))
+        >>> values.shape, int(known.sum())  # neither "fish" nor the special tokens have a vector
         (torch.Size([6, 2]), 1)
     """
 
@@ -40,10 +40,10 @@ class WordVectors:
         checks.floats("values", self.values)
         checks.shape("values", self.values, len(self.words), None, letters="(N, d)")
 
-    def aligned(self, vocabulary: Vocabulary, *, eos: bool = True) -> tuple[Tensor, Tensor]:  # (V, d), (V,) bool
-        """The vectors of a vocabulary, zero where there is none, and which words have one.
+    def align(self, vocabulary: Vocabulary, *, eos: bool = True) -> tuple[Tensor, Tensor]:  # (V, d), (V,) bool
+        """Return the vectors of a vocabulary, zero where there is none, and which words have one.
 
-        PAD, BOS and UNK never have one; EOS has, if `eos` and there is a vector of the name `<eos>`.
+        PAD, BOS and UNK never have one; EOS has one if `eos` and there is a vector of the name `<eos>`.
         """
         places = {word: place for place, word in reversed(list(enumerate(self.words)))}
         wanted = [-1] * len(SPECIALS) + [places.get(word, -1) for word in vocabulary.words[len(SPECIALS) :]]
@@ -56,7 +56,7 @@ class WordVectors:
         return table, known
 
     def nearest(self, word: str, count: int = 10) -> list[tuple[str, float]]:
-        """The words of the greatest cosine, and it."""
+        """Return the words of the greatest cosine, each with its cosine."""
         checks.must(word in self.words, "word", "one that has a vector", repr(word))
         place = self.words.index(word)
         cosines = F.cosine_similarity(self.values, self.values[place], dim=1)

@@ -55,7 +55,7 @@ class Vocabulary:
     _ids: dict[str, int] = field(init=False, repr=False, compare=False)
 
     def __repr__(self) -> str:
-        """The size, not the words.
+        """Show the size, not the words.
 
         Examples:
             >>> Vocabulary.build({"a": 7, "dog": 5}, sentences=6)
@@ -112,17 +112,17 @@ class Vocabulary:
         return word in self._ids
 
     def id(self, word: str) -> int:
-        """The id of a word, UNK where it is not known."""
+        """Return the id of a word, UNK where it is not known."""
         return self._ids.get(word, UNK)
 
     def specials(self) -> Specials:
-        """The special tokens, as losses take them."""
+        """Return the special tokens, as losses take them."""
         return Specials(pad=PAD, bos=BOS, eos=EOS, unk=UNK)
 
     def encode(
         self, tokens: Sequence[str], *, bos: bool = False, eos: bool = False, max_words: int | None = None
     ) -> list[int]:
-        """The ids of the words of a sentence.
+        """Return the ids of the words of a sentence.
 
         Args:
             tokens: the words.
@@ -131,13 +131,13 @@ class Vocabulary:
             max_words: cut the sentence after so many words (the paper: 16 in captions); EOS still comes after them.
         """
         ids = self._ids
-        found = [ids.get(word, UNK) for word in (tokens if max_words is None else tokens[:max_words])]
-        return [*[BOS] * bos, *found, *[EOS] * eos]
+        inner = [ids.get(word, UNK) for word in (tokens if max_words is None else tokens[:max_words])]
+        return [*[BOS] * bos, *inner, *[EOS] * eos]
 
     def encode_all(
         self, sentences: Iterable[Sequence[str]], *, eos: bool = False, unk: bool = True
     ) -> tuple[NDArray[np.int32], NDArray[np.int64]]:
-        """The ids of all sentences in one row, and where each starts (and the last ends).
+        """Return the ids of all sentences in one row, and where each starts (and the last ends).
 
         Args:
             sentences: the words of each; an iterator will do.
@@ -150,36 +150,36 @@ class Vocabulary:
 
         def ids() -> Iterable[int]:
             for sentence in sentences:
-                found = [find(word, UNK) for word in sentence]
+                inner = [find(word, UNK) for word in sentence]
                 if not unk:
-                    found = [word for word in found if word != UNK]
-                sizes.append(len(found) + len(end))
-                yield from chain(found, end)
+                    inner = [word for word in inner if word != UNK]
+                sizes.append(len(inner) + len(end))
+                yield from chain(inner, end)
 
         flat = np.fromiter(ids(), dtype=np.int32)
         return flat, np.cumsum(np.array(sizes, dtype=np.int64))
 
     def decode(self, ids: Iterable[int]) -> list[str]:
-        """The tokens of a sentence: up to EOS, without BOS and PAD."""
-        found: list[str] = []
+        """Return the tokens of a sentence: up to EOS, without BOS and PAD."""
+        tokens: list[str] = []
         for token in ids:
             checks.must(0 <= token < len(self.words), "ids", f"ids in [0, {len(self.words)})", token)
             if token == EOS:
                 break
             if token not in (PAD, BOS):
-                found.append(self.words[token])
-        return found
+                tokens.append(self.words[token])
+        return tokens
 
     def join(self, tokens: Sequence[str]) -> list[str]:
-        """The words of a sentence, as it is scored and shown: pieces of a subword tokeniser are put together."""
+        """Return the words of a sentence as it is scored and shown: pieces of a subword tokeniser are put together."""
         return join(tokens, self._mark)
 
     def sentence(self, ids: Iterable[int]) -> list[str]:
-        """The words of a sentence of ids: decoded and joined."""
+        """Return the words of a sentence of ids: decoded and joined."""
         return self.join(self.decode(ids))
 
     def frequencies(self) -> Tensor:  # (V,) int64
-        """The counts, as `Similarity` takes them."""
+        """Return the counts, as `Similarity` takes them."""
         return torch.tensor(self.counts)
 
     @cached_property
@@ -193,11 +193,11 @@ class Vocabulary:
 
     @cached_property
     def checksum(self) -> str:
-        """Names the words and their order: two vocabularies of one checksum give the same ids."""
+        """A hash of the words and their order: two vocabularies of one checksum give the same ids."""
         return hashlib.sha256(json.dumps(self.words).encode()).hexdigest()[:16]
 
     def signature(self) -> str:
-        """All that tells this vocabulary from another, in one line."""
+        """Name this vocabulary exactly, in one line."""
         return f"words:{len(self)}|min:{self.min_count}|tok:{self.tokeniser or 'unknown'}|sha:{self.checksum}"
 
     def save(self, path: str | os.PathLike[str]) -> None:

@@ -162,7 +162,7 @@ class Builder:
         if (name, vocabulary.checksum) not in self._vectors:
             path = find_beside(self.corpus.folder, name, key)
             self._vectors[name, vocabulary.checksum] = WordVectors.load(path, only=vocabulary)
-        values, known = self._vectors[name, vocabulary.checksum].aligned(vocabulary, eos=eos)
+        values, known = self._vectors[name, vocabulary.checksum].align(vocabulary, eos=eos)
         some = bool(known[len(SPECIALS) :].any())
         checks.must(some, key, "of words of this vocabulary", f"{name}, which has none of them,")
         return values, known

