@@ -6,10 +6,11 @@ import pytest
 import torch
 from torch import Tensor
 
+import seqsmooth as ss
 from seqsmooth.ops.dispatch import VARIABLE
-from seqsmooth.ops.positions import Source
+from seqsmooth.ops.pools import NO_TOKEN, TokenSets
 from seqsmooth.ops.tables import SetTable
-from seqsmooth.smoothing.pools import NO_TOKEN, Listed, _distinct
+from seqsmooth.ops.targets import Source
 
 kernel = pytest.importorskip("seqsmooth.ops.kernels.pools")
 
@@ -22,21 +23,22 @@ def lists(groups: int, length: int, size: int, device: torch.device) -> Tensor:
 
 
 def row_of(targets: Tensor, excluded: tuple[int, ...], size: int) -> SetTable:
-    from seqsmooth.ops.kernels.sites import FusedSites
     from seqsmooth.ops.kernels.targets import batch_expectation
 
-    sites = FusedSites((), None, 0.5, None, None, size, excluded[:4])
-    reading, *_, table = batch_expectation(Source(targets, (-100,), 0), sites, 0.5, excluded)
-    assert torch.equal(reading.positions.labels, targets)  # of every block, whichever program has read it
+    pool = TokenSets(targets.reshape(1, -1), excluded, size, whole_batch=True)
+    candidates = batch_expectation(Source(targets, (-100,), 0, None, (), -1), pool, ss.Hamming(rate=0.5), 0.5)
+    assert torch.equal(candidates.labels.squeeze(1), targets)  # of every block, whichever program has read it
+    table = candidates.target.rows[0].table
+    assert isinstance(table, SetTable)
     return table
 
 
-def check(pool: Listed, listed: Tensor, excluded: tuple[int, ...], tolerance: float) -> None:
+def check(pool: TokenSets, listed: Tensor, excluded: tuple[int, ...], tolerance: float) -> None:
     for g, row in enumerate(listed.tolist()):
         expected = sorted(token for token in set(row) if token >= 0 and token not in excluded)
         size, empty = len(expected), len(row) - len(expected)
         assert int(pool.sizes[g]) == size
-        assert pool.ids[g].tolist() == expected + [NO_TOKEN] * empty
+        assert pool.distinct.ids[g].tolist() == expected + [NO_TOKEN] * empty
         assert pool.table.ids[g].tolist() == expected + [0] * empty
         shares = torch.tensor([1 / max(size, 1)] * size + [0.0] * empty, dtype=torch.float64)
         assert pool.table.distinct
@@ -74,7 +76,7 @@ def test_distinct_tokens(
 ) -> None:
     listed = lists(groups, length, size, kernels)
     monkeypatch.setenv(VARIABLE, path)
-    pool = _distinct(listed, excluded, size)
+    pool = TokenSets(listed, excluded, size)
     assert pool.table.weights.dtype == (torch.float32 if path == "triton" else torch.float64)
     check(pool, listed, excluded, 1e-7)
 
@@ -90,7 +92,7 @@ def test_places_of_a_long_list_and_row_of_a_batch(length: int, size: int, kernel
     assert row.written(torch.empty(0)).values[0].nonzero().flatten().tolist() == expected
     assert row.masses.tolist() == [len(expected)]
     if length > kernel.MOST_SORTED:
-        places = _distinct(listed, EXCLUDED, size).places
+        places = TokenSets(listed, EXCLUDED, size).distinct.places
         assert places is not None
         assert places.tolist() == [expected.index(token) if token in expected else -1 for token in range(size)]
 
@@ -110,21 +112,21 @@ def test_lists_of_any_stride(kernels: torch.device) -> None:
     for groups, length in ((2, 7), (1, 600)):
         listed = lists(groups, 3 * length, 50, kernels)[:, ::3]
         assert listed.stride(1) == 3
-        check(_distinct(listed, EXCLUDED, 50), listed, EXCLUDED, 1e-7)
+        check(TokenSets(listed, EXCLUDED, 50), listed, EXCLUDED, 1e-7)
 
 
 @pytest.mark.parametrize(("groups", "length"), [(2, 600), (1, 600)])
 def test_lists_too_long_to_compare_and_no_vocabulary(groups: int, length: int, kernels: torch.device) -> None:
     """These go by plain torch, whose shares are doubles."""
     listed = lists(groups, length, 50, kernels)
-    pool = _distinct(listed, EXCLUDED, None if groups == 1 else 50)
+    pool = TokenSets(listed, EXCLUDED, None if groups == 1 else 50)
     assert pool.table.weights.dtype == torch.float64
     check(pool, listed, EXCLUDED, 1e-15)
 
 
 def test_empty_lists(kernels: torch.device) -> None:
-    pool = _distinct(torch.empty(2, 0, dtype=torch.long, device=kernels), (), 5)
+    pool = TokenSets(torch.empty(2, 0, dtype=torch.long, device=kernels), (), 5)
     assert pool.sizes.tolist() == [0, 0]
-    only_padding = _distinct(torch.full((2, 3), -1, device=kernels), (), 5)
+    only_padding = TokenSets(torch.full((2, 3), -1, device=kernels), (), 5)
     assert only_padding.sizes.tolist() == [0, 0]
     assert not only_padding.table.weights.any()

@@ -14,7 +14,8 @@ from oracles.kernel_targets import SHAPES, SPECIALS, WORDS, V, assert_same, both
 from seqsmooth.ops.dispatch import VARIABLE
 from seqsmooth.ops.sampling import Generator
 from seqsmooth.ops.soft_target import SoftTarget
-from seqsmooth.smoothing.records import Draws, Measure, Truth
+from seqsmooth.ops.targets import Draws
+from seqsmooth.smoothing.records import Setting, Truth
 
 
 @pytest.mark.parametrize("specials", SPECIALS)
@@ -83,16 +84,18 @@ def test_samples_of_a_counting_generator(pool: str, kernels: torch.device, monke
 class Kept(ss.Uniform):
     """Spreads nothing."""
 
-    def spread(self, target: SoftTarget, *, vocab_size: int | None, generator: object) -> SoftTarget:
+    def spread(self, target: SoftTarget, setting: Setting, generator: object) -> SoftTarget:
         return target
 
 
 class Renamed(ss.GroundTruth):
     """Takes the measure of the ground truth for its own."""
 
-    def measure(self, truth: Truth, *, lazy: bool, generator: Generator | None) -> Measure:
-        found = ss.GroundTruth().measure(truth, lazy=lazy, generator=generator)
-        return Measure(found.tokens, found.mask, found.weights, found.target, found.ess)
+    only_truth = False
+
+    def measure(self, truth: Truth, *, lazy: bool, generator: Generator | None) -> ss.Candidates:
+        made = ss.GroundTruth().measure(truth, lazy=lazy, generator=generator)
+        return ss.Candidates(made.sequences, made.mask, made.weights, made.target, made.labels, made.count, made.ess)
 
 
 @pytest.mark.parametrize("laws", [(None, Kept(0.3)), (Renamed(), ss.Uniform(0.3))])
@@ -110,7 +113,7 @@ def test_a_similarity_law_has_the_tokens_of_the_batch_listed(kernels: torch.devi
     vectors = torch.randn(V, 3, generator=torch.Generator().manual_seed(1))
     for token, expected in ((ss.Uniform(0.1), False), (ss.Similarity(vectors, 0.4), True)):
         objective = ss.Objective(ss.Hamming(0.3, pool="batch"), token, specials=WORDS, vocab_size=V)
-        assert objective.sequence.listed is expected
+        assert objective.token.multiplies is expected
 
 
 @pytest.mark.parametrize("specials", SPECIALS)
@@ -144,7 +147,7 @@ def test_draws(
     law = ss.Hamming(0.35, pool=pool)
 
     def draw() -> Draws:
-        truth = Truth(targets, mask, listed(batch, kernels), WORDS, V)
+        truth = Truth.of(targets.where(mask, -100), listed(batch, kernels), Setting(WORDS, V))
         return law.draw(truth, count, seeded(kernels, 1))
 
     ours, plain = both(monkeypatch, draw)

@@ -290,14 +290,3 @@ def test_any_top_k_is_that_of_loops(data: st.DataObject, tail: str) -> None:
     ids, logs = [token for token, _ in pairs], [log for _, log in pairs]
     target = ss.SoftTarget.from_topk(torch.tensor(ids).long(), doubles(logs), tail=tail, vocab_size=size)
     torch.testing.assert_close(target.dense(size), doubles(top_k_by_loops(ids, logs, tail, size)), **EXACT)
-
-
-def test_a_compiler_meets_the_plain_constructors(monkeypatch: pytest.MonkeyPatch) -> None:
-    """The short way sets attributes by `__dict__`, which torch.compile of torch 2.11 breaks at."""
-    floats, table = torch.zeros(2, 1), DenseTable.of(torch.eye(3))
-    ss.SoftTarget.unchecked(floats, floats, (Rows.unchecked(table, floats, floats),))  # nobody looks
-    monkeypatch.setattr(torch.compiler, "is_compiling", lambda: True)
-    with pytest.raises(ValueError, match="`ids` must be a tensor of whole numbers"):
-        ss.SoftTarget.unchecked(floats, floats)
-    with pytest.raises(ValueError, match=r"`rows.index` must be a tensor of whole numbers"):
-        Rows.unchecked(table, floats, floats)

@@ -7,8 +7,8 @@ import torch
 from torch import Tensor
 
 import seqsmooth as ss
+from seqsmooth.ops.candidates import Candidates
 from seqsmooth.ops.dispatch import VARIABLE
-from seqsmooth.smoothing.records import Candidates
 
 V = 23
 WORDS = ss.Specials(0, 1, 2, 3)

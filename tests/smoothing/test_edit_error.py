@@ -13,7 +13,7 @@ import torch
 import seqsmooth as ss
 from oracles import brute_force as oracle
 from seqsmooth.ops.edit_distance import edit_distance
-from seqsmooth.smoothing.records import Truth
+from seqsmooth.smoothing.records import Setting, Truth
 
 PAGE = Path(__file__).parents[2] / "docs/edit.md"
 CASES = [(v, t, tau) for v, t in ((2, 2), (3, 2), (4, 3), (6, 2)) for tau in (0.2, 0.4, 0.8)]
@@ -77,7 +77,7 @@ def test_at_the_papers_sizes_scripts_hardly_collide(size: int, tau: float) -> No
     """Mean number of operations, in closed form, against the mean edit distance of samples: docs/edit.md."""
     steps, count = 10, 20_000
     targets = torch.arange(steps).unsqueeze(0)
-    truth = Truth(targets, torch.ones_like(targets).bool(), None, ss.Specials(), size)
+    truth = Truth.of(targets, None, Setting(ss.Specials(), size, lazy=False))
     draws = ss.Edit(tau).draw(truth, count, torch.Generator().manual_seed(1))
     distance = edit_distance(torch.where(draws.mask, draws.tokens, -1), targets.unsqueeze(1)).double()
     cost = math.exp(-1 / tau)

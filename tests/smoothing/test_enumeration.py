@@ -14,7 +14,9 @@ from torch import Tensor
 import seqsmooth as ss
 from oracles import brute_force as oracle
 from oracles.world import World
-from seqsmooth.smoothing.records import Draws, Truth
+from seqsmooth.ops import targets as targets_room
+from seqsmooth.ops.targets import Draws, Source
+from seqsmooth.smoothing.records import Setting, Truth
 
 V, EOS = 5, 4
 SPECIALS = ss.Specials(eos=EOS)
@@ -152,32 +154,29 @@ def test_lazy_hamming_closed_form(pool: str, token: str, strength: dict[str, flo
     assert smoothed(objective, world) == pytest.approx(brute_force(laws, token, world, lazy=True), abs=1e-10)
 
 
-class Scripted(ss.Hamming):
-    """A Hamming law whose single sample is given."""
-
-    script: Tensor
-
-    def _draw(self, truth: Truth, sites: object, count: int, generator: torch.Generator | None) -> Draws:
-        drawn = torch.where(truth.mask, self.script, truth.tokens).unsqueeze(1)
-        return Draws(drawn, truth.mask.unsqueeze(1), None)
-
-
 @pytest.mark.parametrize("integrate", [True, False])
 @pytest.mark.parametrize("token", ["dirac", "uniform", "r^freq", "on the fly", "missing"])
 @pytest.mark.parametrize("pool", POOLS)
 @pytest.mark.parametrize("lazy", [True, False])
-def test_one_hamming_sample_averages_to_the_expectation(pool: str, token: str, integrate: bool, lazy: bool) -> None:
+def test_one_hamming_sample_averages_to_the_expectation(
+    pool: str, token: str, integrate: bool, lazy: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """The loss is linear in the law of its sample, so weighing every possible sample by its probability is exact."""
     world, total = World(V), 0.0
     laws = [oracle.hamming_law(truth, pools_at(b, POOLS[pool](b)), 0.7) for b, truth in enumerate(TRUTHS)]
     mixed = [oracle.mixture(truth, law, 0.8) for truth, law in zip(TRUTHS, laws, strict=True)]
-    sequence = Scripted(tau=0.7, pool=pool_argument(pool), alpha=0.8, samples=1, integrate=integrate)
+    sequence = ss.Hamming(tau=0.7, pool=pool_argument(pool), alpha=0.8, samples=1, integrate=integrate)
     objective = ss.Objective(sequence, TOKENS[token].law(), lazy=lazy, specials=SPECIALS, vocab_size=V)
     for b, law in enumerate(laws):
         for sentence, probability in law.items():
             script = TARGETS.clone()
             script[b, : len(sentence)] = torch.tensor(sentence)
-            objective.sequence.script = script
+
+            def scripted(source: Source, *_: object, script: Tensor = script) -> Draws:
+                drawn = torch.where(source.mask, script, source.tokens).unsqueeze(1)
+                return Draws(drawn, source.mask.unsqueeze(1), None)
+
+            monkeypatch.setattr(targets_room, "draws", scripted)
             candidates = objective.propose(TARGETS, references=REFERENCES)
             each = objective(world.decode(candidates.sequences), candidates, reduction="none").total[b].sum()
             total += probability * each.item()
@@ -210,7 +209,7 @@ class Enumerated(ss.Hamming):
 
     def draw(self, truth: Truth, count: int, generator: torch.Generator | None) -> Draws:
         tokens, bases = [], []
-        for b in range(truth.tokens.shape[0]):
+        for b in range(truth.targets.shape[0]):
             law = oracle.hamming_law(TRUTHS[b], pools_at(b, POOLS[self.pool](b)), self.tau)
             padded = [[*sentence, *[0] * (4 - len(sentence))] for sentence in law]
             filling = 4**3 * 2 - len(law)
@@ -286,8 +285,9 @@ def test_the_appendix_distance_law_is_ours() -> None:
     for size, steps, tau in itertools.product((2, 3, 5), (1, 2, 4), (0.2, 0.7, 3.0)):
         denominator = ((size - 1) * math.exp(-1 / tau) + 1) ** steps
         law = ss.Hamming(tau=tau)
-        truth = Truth(torch.zeros(1, steps, dtype=torch.long), torch.ones(1, steps).bool(), None, ss.Specials(), size)
-        flip = law.flip_probability(truth)[0].tolist()
+        truth = Truth.of(torch.zeros(1, steps, dtype=torch.long), None, Setting(ss.Specials(), size))
+        flip, *_ = targets_room.chances(truth, targets_room.truth(truth), law.pool_of(truth), law)
+        flip = flip[0].tolist()
         for d in range(steps + 1):
             paper = math.comb(steps, d) * (size - 1) ** d * math.exp(-d / tau) / denominator
             ours = sum(

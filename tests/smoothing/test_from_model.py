@@ -12,7 +12,9 @@ from hypothesis import strategies as st
 from torch import Tensor, nn
 
 import seqsmooth as ss
+from seqsmooth.ops.similarity import SimilarityTable
 from seqsmooth.smoothing.model_matrix import model_matrix
+from seqsmooth.smoothing.token_matrix import KeptMatrix
 
 V, D = 12, 5
 
@@ -67,6 +69,16 @@ def law_by_hand(
                 rows[y, v] = math.exp(reward / tau)
         rows[y] /= rows[y].sum()
     return rows
+
+
+def rows_of(objective: ss.Objective) -> SimilarityTable:
+    """The law that computes its rows when they are needed."""
+    token, tables = objective.token, objective.token_tables
+    assert isinstance(token, ss.Similarity)
+    assert isinstance(tables, KeptMatrix)
+    table = tables.matrix(token.units, token.counts)
+    assert isinstance(table, SimilarityTable)
+    return table
 
 
 def whole(law: ss.Similarity) -> Tensor:
@@ -149,7 +161,7 @@ def test_the_nearest_are_kept_where_k_is_given() -> None:
     best = whole(dense).topk(3, -1)
     wanted = torch.zeros(V, V, dtype=torch.double).scatter(-1, best.indices, best.values)
     wanted = wanted / wanted.sum(-1, keepdim=True)
-    torch.testing.assert_close(whole(sparse.prepare()), wanted, rtol=1e-5, atol=1e-6)
+    torch.testing.assert_close(whole(sparse), wanted, rtol=1e-5, atol=1e-6)
 
 
 def test_tokens_that_were_hardly_seen_keep_to_themselves() -> None:
@@ -235,12 +247,12 @@ def test_what_the_kernels_read_is_refreshed_in_place() -> None:
         return ss.Similarity.from_model(model, tau=0.3, stored=False)
 
     objective = ss.Objective(token=make())
-    table = objective.token._table()  # type: ignore[operator]
+    table = rows_of(objective)
     before = [part.clone() for part in table.halves]
     model.words.weight.data.normal_()
     ss.Refresh(objective, make, every=1).now()
-    assert objective.token._table() is table  # type: ignore[operator]
-    wanted = make().prepare()._table().halves  # type: ignore[union-attr]
+    assert rows_of(objective) is table
+    wanted = rows_of(ss.Objective(token=make())).halves
     for mine, theirs in zip(table.halves, wanted, strict=True):
         assert torch.equal(mine, theirs)
     assert not torch.equal(before[0], table.halves[0])
@@ -271,11 +283,12 @@ def test_it_follows_the_optimiser_every_n_steps() -> None:
 
 
 def test_a_law_that_is_refused_changes_nothing() -> None:
-    kept, computed = (ss.Similarity(torch.randn(V, D), 0.2, stored=stored).prepare() for stored in (True, False))
-    before = kept.units.clone()
+    stored, computed = (ss.Similarity(torch.randn(V, D), 0.2, stored=stored) for stored in (True, False))
+    before = stored.units.clone()
+    refresh = ss.Refresh(ss.Objective(token=stored), lambda: computed, every=1)
     with pytest.raises(ValueError, match="`other` must be a law with table of shape"):
-        kept.take(computed)
-    assert torch.equal(kept.units, before)
+        refresh.now()
+    assert torch.equal(stored.units, before)
 
 
 def test_what_cannot_be_refreshed_is_refused() -> None:

@@ -11,7 +11,7 @@ from torch.nn import functional as F
 
 import seqsmooth as ss
 from oracles.every_objective import EOS, EVERY_TOKEN, PAD, REFERENCES, SPECIALS, TARGETS, VECTORS, V, every, run
-from seqsmooth.smoothing.records import Draws
+from seqsmooth.ops.targets import Draws
 
 
 @pytest.mark.parametrize("lazy", [True, False])

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from dataclasses import replace
 
 import pytest
 import torch
@@ -12,8 +13,7 @@ import seqsmooth as ss
 from oracles import brute_force as oracle
 from oracles.chi_square import assert_follows
 from oracles.world import World
-from seqsmooth.smoothing.records import Truth
-from seqsmooth.smoothing.sequence_law import Setting
+from seqsmooth.smoothing.records import Setting, Truth
 
 PAD, BOS, EOS, UNK, V = 0, 1, 2, 3, 8
 SPECIALS = ss.Specials(PAD, BOS, EOS, UNK)
@@ -24,7 +24,7 @@ VECTORS = torch.randn(V, 3, dtype=torch.float64, generator=torch.Generator().man
 def truth_of(
     targets: Tensor, references: Tensor | None = None, specials: ss.Specials = SPECIALS, size: int = V
 ) -> Truth:
-    return Truth(targets, targets != PAD, references, specials, size)
+    return Truth.of(targets, references, Setting(specials, size, lazy=False))
 
 
 def sentences(tokens: Tensor, mask: Tensor) -> list[tuple[int, ...]]:
@@ -61,8 +61,9 @@ def test_hamming_samples_follow_their_law(pool: str, strength: dict[str, float])
 
 def test_substitutes_follow_the_token_law() -> None:
     law = ss.Hamming(rate=0.5, substitutes=ss.Similarity(VECTORS, 0.5))
-    law = law.prepare(Setting(SPECIALS, False, V, ss.Dirac(), drawn=True))
-    draws = law.draw(truth_of(TARGETS), COUNT, torch.Generator().manual_seed(12))
+    setting = Setting(SPECIALS, V, lazy=False)
+    setting = replace(setting, sequence_tables=law.prepare(setting))
+    draws = law.draw(Truth.of(TARGETS, None, setting), COUNT, torch.Generator().manual_seed(12))
     rows = oracle.similarity_matrix(VECTORS.tolist(), 0.5, missing=(PAD, BOS))
     for b, truth in enumerate([(4, 5, 4, EOS), (UNK, 6, EOS)]):
         flips = [0.0 if token == EOS else 0.5 for token in truth]

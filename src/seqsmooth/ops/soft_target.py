@@ -39,20 +39,6 @@ class Rows:
         if self.index.dtype != torch.int64:
             object.__setattr__(self, "index", self.index.long())
 
-    @classmethod
-    def unchecked(
-        cls,
-        table: Table,
-        index: Tensor,  # (..., J) int64
-        weights: Tensor,  # (..., J)
-    ) -> Rows:
-        """Rows that need no look: parts of others, or written by a kernel of ours."""
-        if torch.compiler.is_compiling():  # which, with torch 2.11, cannot follow the short way
-            return cls(table, index, weights)
-        made = object.__new__(cls)
-        made.__dict__.update(table=table, index=index, weights=weights)
-        return made
-
 
 @dataclass(frozen=True, eq=False)
 class SoftTarget:
@@ -99,20 +85,6 @@ class SoftTarget:
                 raise checks.wrong("rows.index", f"of shape ({lead}, J), as `rows.weights`", tuple(given))
             if checks.visible(row.index):
                 checks.ids_below("rows.index", row.index, row.table.size, where=row.index >= 0)
-
-    @classmethod
-    def unchecked(
-        cls,
-        ids: Tensor,  # (..., K) int64
-        weights: Tensor,  # (..., K)
-        rows: tuple[Rows, ...] = (),
-    ) -> SoftTarget:
-        """A target that needs no look: parts of another, or written by a kernel of ours."""
-        if torch.compiler.is_compiling():
-            return cls(ids, weights, rows)
-        made = object.__new__(cls)
-        made.__dict__.update(ids=ids, weights=weights, rows=rows)
-        return made
 
     @property
     def shape(self) -> torch.Size:
@@ -199,8 +171,8 @@ class SoftTarget:
 
     def __getitem__(self, part: slice) -> SoftTarget:
         """Some of the positions, along the first dimension."""
-        rows = tuple([Rows.unchecked(row.table, row.index[part], row.weights[part]) for row in self.rows])
-        return SoftTarget.unchecked(self.ids[part], self.weights[part], rows)
+        rows = tuple([Rows(row.table, row.index[part], row.weights[part]) for row in self.rows])
+        return SoftTarget(self.ids[part], self.weights[part], rows)
 
     def flatten(self) -> SoftTarget:
         """All positions in one dimension: slots of shape (N, K)."""
@@ -213,8 +185,8 @@ class SoftTarget:
         for row in self.rows:
             size = count, row.index.shape[-1]
             index = ids if row.index is self.ids else row.index.reshape(size)
-            rows.append(Rows.unchecked(row.table, index, row.weights.reshape(size)))
-        return SoftTarget.unchecked(ids, self.weights.reshape(count, slots), tuple(rows))
+            rows.append(Rows(row.table, index, row.weights.reshape(size)))
+        return SoftTarget(ids, self.weights.reshape(count, slots), tuple(rows))
 
     def kept(
         self,

@@ -2,8 +2,12 @@
 
 from __future__ import annotations
 
+from typing import ClassVar
+
+from seqsmooth.ops.candidates import Candidates
 from seqsmooth.ops.sampling import Generator
 from seqsmooth.ops.soft_target import SoftTarget
+from seqsmooth.smoothing.records import Setting
 from seqsmooth.smoothing.token_law import TokenLaw
 
 
@@ -18,19 +22,19 @@ class Dirac(TokenLaw):
     """
 
     name = "dirac"
+    keeps_empty: ClassVar[bool] = True
 
     def __init__(self) -> None:
         super().__init__(alpha=0.0)
 
-    @property
-    def keeps_empty(self) -> bool:
-        """Nothing changes."""
-        return True
-
-    def spread(self, target: SoftTarget, *, vocab_size: int | None, generator: Generator | None) -> SoftTarget:
+    def spread(self, target: SoftTarget, setting: Setting, generator: Generator | None) -> SoftTarget:
         """The target as it is."""
         return target
 
-    def options(self) -> dict[str, object]:
+    def smooth(self, made: Candidates, setting: Setting, generator: Generator | None) -> Candidates:
+        """The candidates as they are."""
+        return made
+
+    def options(self, setting: Setting | None = None) -> dict[str, object]:
         """Nothing to choose."""
         return {}

@@ -8,13 +8,16 @@ import torch
 from torch import Tensor
 from torch.nn import functional as F
 
-from seqsmooth.ops import checks
+from seqsmooth.ops import checks, targets
+from seqsmooth.ops.candidates import Candidates
+from seqsmooth.ops.edit_distance import edit_distance
+from seqsmooth.ops.pools import is_any
 from seqsmooth.ops.precision import finest
 from seqsmooth.ops.sampling import Generator, categorical, uniforms
-from seqsmooth.smoothing.pools import PoolName, draw, draw_other
-from seqsmooth.smoothing.records import Draws, Measure, Truth, stack_atoms
-from seqsmooth.smoothing.sequence_law import PooledLaw, Setting
-from seqsmooth.smoothing.specials import is_any
+from seqsmooth.ops.soft_target import IGNORED
+from seqsmooth.ops.targets import Draws
+from seqsmooth.smoothing.pools import PooledLaw, PoolName
+from seqsmooth.smoothing.records import Setting, Truth
 
 
 class Edit(PooledLaw):
@@ -63,58 +66,64 @@ class Edit(PooledLaw):
         self.samples = checks.at_least("samples", samples, 1)
         self.max_insertions = None if max_insertions is None else checks.at_least("max_insertions", max_insertions, 0)
 
-    def prepare(self, setting: Setting) -> Edit:
-        """Lengths change, so the ground truth's prefixes will not do."""
+    def prepare(self, setting: Setting) -> None:
+        """Refuses the ground truth's prefixes: lengths change."""
         checks.must(not setting.lazy, "lazy", "False with Edit: its samples have lengths of their own", setting.lazy)
-        return self
 
-    def measure(self, truth: Truth, *, lazy: bool, generator: Generator | None) -> Measure:
+    def measure(self, truth: Truth, *, lazy: bool, generator: Generator | None) -> Candidates:
         """Samples of equal weight on their own prefixes."""
-        draws = self.draw(truth, self.samples, generator)
-        shape = draws.tokens.shape[:2]
-        weights = torch.full(shape, 1 / self.samples, dtype=finest(draws.tokens.device), device=draws.tokens.device)
-        ess = weights.new_full((), self.samples)
-        return stack_atoms(truth, draws, weights, self.alpha, lazy=lazy, ess=ess)
+        return targets.stack(truth, self.draw(truth, self.samples, generator), self.alpha, lazy=lazy)
 
     def draw(self, truth: Truth, count: int, generator: Generator | None) -> Draws:
         """`count` independent samples of each sequence; their probability, a sum over scripts, is not given."""
-        steps = truth.tokens.shape[1]
+        base = targets.truth(truth)
+        words, real = base.sequences, base.mask  # (B, 1, T)
+        steps = words.shape[-1]
         extra = steps if self.max_insertions is None else self.max_insertions
         pool = self.pool_of(truth)
-        tokens = truth.tokens.unsqueeze(1).expand(-1, count, -1)
-        movable = truth.movable.unsqueeze(1).expand_as(tokens)
+        tokens = words.expand(-1, count, -1)
+        movable = (real & ~is_any(words, truth.frozen)).expand_as(tokens)
 
-        others = pool.others(truth.tokens.unsqueeze(1))
+        others = pool.others(words)
         kept, replaced, deleted = 1.0, others[0].to(finest(tokens.device)), 1.0
         cost = math.exp(-1 / self.tau)
         total = kept + (replaced + deleted) * cost
         point = uniforms(tuple(tokens.shape), tokens, generator) * total
         replace = movable & (point < replaced * cost)
         delete = movable & ~replace & (point < (replaced + deleted) * cost)
-        new = draw_other(pool, uniforms(tuple(tokens.shape), tokens, generator), others)
+        new, _ = pool.replace(words, uniforms(tuple(tokens.shape), tokens, generator), others, generator)
         edited = torch.where(replace, new, tokens)
 
-        inserted, gap = self._insertions(truth, pool.sizes, count, extra, generator)
-        added = draw(pool, uniforms(tuple(inserted.shape), tokens, generator))
+        inserted, gap = self._insertions(movable[:, 0], real[:, 0].any(-1), pool.sizes, count, extra, generator)
+        added = pool.pick(uniforms(tuple(inserted.shape), tokens, generator))
 
         # Every word and every insertion gets a key that says where it goes; sorting the keys writes the sentence.
         # Word i has key 4i + 2 and an insertion before it 4i. What is frozen stays behind the word before it, or last.
         rank = movable.long().cumsum(-1)
         number = rank[..., -1:]
-        start = (rank == 0) & is_any(tokens, () if truth.specials.bos is None else (truth.specials.bos,))
+        start = (rank == 0) & is_any(tokens, () if truth.bos is None else (truth.bos,))
         fixed = torch.where((rank < number) | start, 4 * rank - 1, 4 * number + 2)
         gone = 4 * (steps + extra) + 4
-        present = truth.mask.unsqueeze(1) & ~delete
+        present = real & ~delete
         key = torch.where(present, torch.where(movable, 4 * rank - 2, fixed), gone)
         keys = torch.cat([key, torch.where(inserted, 4 * gap, gone)], -1)
         order = keys.argsort(dim=-1, stable=True)[..., : steps + extra]
         mask = keys.gather(-1, order) < gone
         written = torch.cat([edited, added], -1).gather(-1, order)
-        return Draws(torch.where(mask, written, truth.specials.filler), mask, None)
+        return Draws(torch.where(mask, written, truth.filler), mask, None)
+
+    def change_rate(self, truth: Truth) -> Tensor:  # ()
+        """Edits a position, measured on one sample of each sequence; no generator of anybody else is touched."""
+        own = torch.Generator(truth.targets.device).manual_seed(0)
+        draws = self.draw(truth, 1, own)
+        base = targets.truth(truth)
+        distance = edit_distance(torch.where(draws.mask, draws.tokens, IGNORED), base.labels)
+        return distance.sum() / base.count.clamp_min(1)
 
     def _insertions(
         self,
-        truth: Truth,
+        movable: Tensor,  # (B, T) bool
+        real: Tensor,  # (B,) bool, sequences with any position
         sizes: Tensor,  # (G,)
         count: int,
         extra: int,
@@ -125,16 +134,16 @@ class Edit(PooledLaw):
         I insertions among W words can be laid out in C(W + I, I) ways, each filled in n^I ways: I is drawn from
         C(W + I, I) (n exp(-1/tau))^I for I <= W, or for I <= `max_insertions`, then the layout uniformly.
         """
-        batch, steps = truth.tokens.shape
-        dtype = finest(truth.tokens.device)
-        words = truth.movable.sum(-1, keepdim=True).to(dtype)  # (B, 1)
+        batch, steps = movable.shape
+        dtype = finest(movable.device)
+        words = movable.sum(-1, keepdim=True).to(dtype)  # (B, 1)
         number = torch.arange(extra + 1, dtype=dtype, device=words.device)
         layouts = torch.lgamma(words + number + 1) - torch.lgamma(words + 1) - torch.lgamma(number + 1)
         each = sizes.to(dtype).log() - 1 / self.tau  # (G,)
         weights = layouts + torch.where(number > 0, number * each.unsqueeze(-1), 0)
         if self.max_insertions is None:
             weights = weights.masked_fill(number > words, -torch.inf)
-        drawn = categorical(weights.softmax(-1), count, generator) * truth.mask.any(-1, keepdim=True)
+        drawn = categorical(weights.softmax(-1), count, generator) * real.unsqueeze(-1)
         drawn = drawn.unsqueeze(-1)  # (B, L, 1)
 
         slots = torch.arange(steps + extra, device=words.device)
@@ -145,7 +154,7 @@ class Edit(PooledLaw):
         before = F.pad((active & ~inserted).long().cumsum(-1), (1, 0))[..., :-1]
         return inserted, before
 
-    def options(self) -> dict[str, object]:
+    def options(self, setting: Setting | None = None) -> dict[str, object]:
         """Temperature, pool, samples, mixing."""
         chosen: dict[str, object] = {"tau": self.tau, "pool": self.pool_ids if self.pool is None else self.pool}
         chosen["insertions"] = "words" if self.max_insertions is None else self.max_insertions

@@ -2,12 +2,10 @@
 
 from __future__ import annotations
 
-import math
-
-from seqsmooth.ops.precision import finest
+from seqsmooth.ops import targets
+from seqsmooth.ops.candidates import Candidates
 from seqsmooth.ops.sampling import Generator
-from seqsmooth.ops.soft_target import SoftTarget
-from seqsmooth.smoothing.records import Measure, Truth, measured
+from seqsmooth.smoothing.records import Setting, Truth
 from seqsmooth.smoothing.sequence_law import SequenceLaw
 
 
@@ -28,17 +26,10 @@ class GroundTruth(SequenceLaw):
     def __init__(self) -> None:
         super().__init__(alpha=0.0)
 
-    def measure(self, truth: Truth, *, lazy: bool, generator: Generator | None) -> Measure:
-        """One atom; lazy or not is the same."""
-        if truth.source.fused:
-            from seqsmooth.ops.kernels import targets
+    def measure(self, truth: Truth, *, lazy: bool, generator: Generator | None) -> Candidates:
+        """All mass on y*; lazy or not is the same."""
+        return targets.truth(truth)
 
-            return measured(truth, targets.truth(truth.source, truth.share))
-        target = SoftTarget.from_labels(truth.positions.labels.unsqueeze(1), dtype=finest(truth.tokens.device))
-        ones = target.weights.new_ones(target.shape[:2])
-        ess = ones.new_full((), math.inf)
-        return Measure(truth.tokens.unsqueeze(1), truth.mask.unsqueeze(1), ones, target, ess)
-
-    def options(self) -> dict[str, object]:
+    def options(self, setting: Setting | None = None) -> dict[str, object]:
         """Nothing to choose."""
         return {}

@@ -3,30 +3,24 @@
 from __future__ import annotations
 
 import math
-from typing import TYPE_CHECKING, Literal
+from typing import Literal
 
 import torch
 from torch import Tensor
 
-from seqsmooth.ops import checks
+from seqsmooth.ops import checks, targets
+from seqsmooth.ops.candidates import Candidates
+from seqsmooth.ops.pools import AllTokens, Pool, Substitutes
+from seqsmooth.ops.precision import finest
 from seqsmooth.ops.sampling import Generator
-from seqsmooth.ops.soft_target import Rows
-from seqsmooth.ops.tables import DenseTable, Table
-from seqsmooth.smoothing.pools import Listed, Pool, PoolName, Vocabulary, batch_has_row, sets_of, unlisted
-from seqsmooth.smoothing.records import Draws, Measure, Truth, measured, stack_atoms
-from seqsmooth.smoothing.sequence_law import PooledLaw, Setting
+from seqsmooth.ops.tables import DenseTable, UniformTable
+from seqsmooth.ops.targets import Draws
+from seqsmooth.smoothing.law import StoredTable, Tables
+from seqsmooth.smoothing.pools import PooledLaw, PoolName
+from seqsmooth.smoothing.records import Setting, Truth
 from seqsmooth.smoothing.similarity import Similarity
-from seqsmooth.smoothing.sites import Sites, find_sites
 from seqsmooth.smoothing.token_law import TokenLaw
 from seqsmooth.smoothing.token_matrix import token_chunks
-
-if TYPE_CHECKING:
-    from seqsmooth.ops.kernels.sites import FusedSites
-    from seqsmooth.ops.kernels.targets import Sampled
-    from seqsmooth.ops.positions import Reading
-
-MOST_STEPS = 8192
-"""The longest sequence that a kernel draws at once."""
 
 
 class Hamming(PooledLaw):
@@ -66,10 +60,6 @@ class Hamming(PooledLaw):
 
     name = "hamming"
     known_probability = True
-    substitution: Tensor | None
-    background: Tensor | None
-    substitution_masses: Tensor | None
-    background_masses: Tensor | None
 
     def __init__(
         self,
@@ -91,171 +81,140 @@ class Hamming(PooledLaw):
         self.samples = None if samples is None else checks.at_least("samples", samples, 1)
         checks.flag("integrate", integrate)
         self.integrate = integrate
-        for table in ("substitution", "background"):
-            self.register_buffer(table, None, persistent=False)
-            self.register_buffer(f"{table}_masses", None, persistent=False)
-        self.others: int | None = None
-        self.listed = True  # whether the tokens of the pool must be: a law that mixes their rows looks them up
-        self.substitutes = _checked_substitutes(substitutes, self.pool)
+        self.substitutes = _check_substitutes(substitutes, self.pool)
+
+    def flip_probability(
+        self,
+        others: Tensor,  # (B, T) m, the number of other tokens in the pool of each position, 1 or more
+    ) -> Tensor:  # (B, T)
+        """Pi, the probability that a position changes (Eq. 25 in the appendix, one position at a time)."""
+        m = others.to(finest(others.device))
+        if self.rate is not None:
+            return torch.full_like(m, self.rate)
+        assert self.tau is not None
+        odds = m * math.exp(-1 / self.tau)  # m others of weight exp(-1 / tau) each, against the token's own weight of 1
+        return odds / (1 + odds)
+
+    def background(
+        self,
+        others: Tensor,  # (B, T) m
+        inside: Tensor,  # (B, T) bool, whether the token itself is in the pool
+    ) -> Tensor:  # (B, T)
+        """The closed form of Eq. 9: b of the law of one position, rho_t = (1 - b) delta(y*_t) + b u_t.
+
+        u_t is uniform over the pool, so it covers the token itself where that is in the pool.
+        """
+        pi = self.flip_probability(others)  # sum over v != y*_t of rho_t(v)
+        each = pi / others  # rho_t(v) of each other token of the pool, all alike
+        own = torch.where(inside, each, 0)  # what u_t gives y*_t, beside the 1 - pi that stays there
+        return pi + own
+
+    def measure(self, truth: Truth, *, lazy: bool, generator: Generator | None) -> Candidates:
+        """The exact expectation when lazy and `samples` is None; otherwise samples."""
+        pool = self.pool_of(truth)
+        if lazy and self.samples is None:
+            listed = truth.setting.token is not None and truth.setting.token.multiplies
+            return targets.expectation(truth, pool, self, self.alpha, _background(truth), listed=listed)
+        count = self.samples or 1
+        if lazy:
+            return targets.samples(truth, pool, self, count, generator, self.alpha)
+        draws = targets.draws(truth, pool, self, count, generator)
+        sampled = targets.stack(truth, draws, self.alpha, lazy=False)
+        return targets.integrate(truth, sampled, pool, self, _background(truth)) if self.integrate else sampled
+
+    def draw(self, truth: Truth, count: int, generator: Generator | None) -> Draws:
+        """`count` independent samples of each sequence, with their probability."""
+        return targets.draws(truth, self.pool_of(truth), self, count, generator)
+
+    def change_rate(self, truth: Truth) -> Tensor:  # ()
+        """The mean of pi over the positions of a batch."""
+        flip, *_ = targets.chances(truth, targets.truth(truth), self.pool_of(truth), self)
+        return flip.sum() / truth.mask.sum().clamp_min(1)
+
+    def pool_of(self, truth: Truth) -> Pool:
+        """The pool for a batch, or the substitutes of each token."""
+        pool = super().pool_of(truth)
+        if self.substitutes is None:
+            return pool
+        tables = truth.setting.sequence_tables
+        if not isinstance(tables, HammingTables) or tables.substitutes is None:
+            raise checks.wrong("Hamming", "prepared by an Objective before it draws substitutes", "not")
+        assert isinstance(pool, AllTokens)
+        return Substitutes(pool, tables.substitutes.table)
+
+    def prepare(self, setting: Setting) -> HammingTables | None:
+        """The law of the substitutes, and the row of the whole vocabulary times the token law."""
+        undrawn, substitutes, background = setting.specials.ids("undrawn"), None, None
+        if self.substitutes is not None:
+            substitutes = StoredTable(DenseTable.of(_substitution(self.substitutes, setting)))
+        expects = self.samples is None if setting.lazy else self.integrate
+        if setting.token is not None and expects and self.pool == "vocab" and setting.vocab_size is not None:
+            uniform = UniformTable(setting.vocab_size, undrawn)
+            mixed = setting.token.mix(uniform if substitutes is None else substitutes.table, setting)
+            background = None if mixed is None else StoredTable(mixed)
+        if substitutes is None and background is None:
+            return None
+        return HammingTables(substitutes, background)
 
     @property
     def vocab_size(self) -> int | None:
         """V, where substitutes are drawn from a law that knows it."""
         return None if self.substitutes is None else self.substitutes.vocab_size
 
-    def prepare(self, setting: Setting) -> Hamming:
-        """The same law with its number of samples settled, and with the table that all its targets share, if any."""
-        law = self.twin()
-        law.background = law.background_masses = None  # of an earlier token law, where this one was prepared before
-        undrawn = setting.specials.ids("undrawn")
-        law.listed = isinstance(setting.token, Similarity)
-        if self.substitutes is not None:
-            law.substitution = _substitution(self.substitutes.prepare(setting.specials.ids("unsmoothed")), undrawn)
-            law.substitution_masses = law.substitution.sum(-1)
-        if self.pool == "vocab" and setting.vocab_size is not None:
-            law.others = setting.vocab_size - len(undrawn) - 1
-        if setting.drawn:
-            return law
-        law.samples = self.samples if setting.lazy or self.samples is not None else 1
-        uses_table = law.samples is None or (self.integrate and not setting.lazy)
-        if uses_table and self.pool == "vocab" and setting.vocab_size is not None:
-            device = next((buffer.device for buffer in setting.token.buffers()), torch.device("cpu"))
-            table = law._shared_table() or Vocabulary(setting.vocab_size, undrawn, device).table
-            mixed = setting.token.mix(table)
-            if mixed is not None:
-                law.background, law.background_masses = mixed.values, mixed.masses
-        return law
-
-    def measure(self, truth: Truth, *, lazy: bool, generator: Generator | None) -> Measure:
-        """Exact when lazy and `samples` is None; otherwise over samples."""
-        fused, count = self._fused(truth), self.samples or 1
-        if fused and lazy:
-            if self.samples is None:
-                return self._fused_expectation(truth)
-            return measured(truth, self._fused_samples(truth, count, generator))
-        sites = self._sites(truth)
-        table = self._shared_table() or sites.pool.table
-        if lazy and self.samples is None:
-            return sites.expectation(table, self.alpha)
-        draws = self.draw(truth, count, generator) if fused else self._draw(truth, sites, count, generator)
-        weights = sites.flip.new_full(draws.tokens.shape[:2], 1 / count)
-        sampled = stack_atoms(truth, draws, weights, self.alpha, lazy=lazy, ess=weights.new_full((), count))
-        return sampled if lazy or not self.integrate else sites.integrated(table, sampled)
-
-    def draw(self, truth: Truth, count: int, generator: Generator | None) -> Draws:
-        """`count` independent samples of each sequence, with their probability."""
-        if self._fused(truth):
-            sampled = self._fused_draws(truth, count, generator)
-            truth.keep(sampled.reading)
-            return Draws(sampled.tokens, sampled.mask, sampled.log_prob, reading=sampled.reading)
-        return self._draw(truth, self._sites(truth), count, generator)
-
-    def flip_probability(self, truth: Truth) -> Tensor:  # (B, T)
-        """Pi of each position: 0 where it is frozen or has no alternative."""
-        return self._sites(truth).flip
-
-    def options(self) -> dict[str, object]:
+    def options(self, setting: Setting | None = None) -> dict[str, object]:
         """Temperature or rate, pool, samples, mixing."""
         chosen: dict[str, object] = {"tau": self.tau} if self.tau is not None else {"rate": self.rate}
         chosen["pool"] = self.pool_ids if self.pool is None else self.pool
-        if self.samples is not None:
-            chosen["samples"] = self.samples
+        if self.samples is not None or (setting is not None and not setting.lazy):
+            chosen["samples"] = self.samples or 1
         if self.substitutes is not None:
             chosen["substitutes"] = self.substitutes
         if not self.integrate:
             chosen["target"] = "sample"
         return chosen | {"alpha": self.alpha}
 
-    def extra_repr(self) -> str:
-        """The choices, and what a temperature means as a rate or the other way round, once the vocabulary is known."""
-        if self.others is None or self.others < 1:
-            return super().extra_repr()
+    def remark(self, setting: Setting) -> str:
+        """What a temperature means as a rate, or the other way round, where the whole vocabulary is the pool."""
+        others = 0 if setting.vocab_size is None else setting.vocab_size - len(setting.specials.ids("undrawn")) - 1
+        if self.pool != "vocab" or others < 1:
+            return ""
         if self.tau is not None:
-            odds = math.exp(max(math.log(self.others) - 1 / self.tau, -700.0))
-            return f"{super().extra_repr()}; rate={odds / (1 + odds):.3g}"
+            odds = math.exp(max(math.log(others) - 1 / self.tau, -700.0))
+            return f"rate={odds / (1 + odds):.3g}"
         assert self.rate is not None
-        inverse = math.log(self.others) - math.log(self.rate / (1 - self.rate)) if 0 < self.rate < 1 else math.nan
-        return f"{super().extra_repr()}; tau={1 / inverse:.3g}" if inverse > 0 else super().extra_repr()
-
-    def _fused(self, truth: Truth) -> bool:
-        """Whether kernels do it, in a launch or two. They draw no substitutes from a token law."""
-        return self.substitutes is None and truth.source.targets.shape[1] <= MOST_STEPS and truth.source.fused
-
-    def _fused_expectation(self, truth: Truth) -> Measure:
-        from seqsmooth.ops.kernels import targets
-
-        table: Table
-        if self.pool == "batch" and not self.listed and batch_has_row(truth):
-            sites, excluded = self._fused_sites(truth, None), unlisted(truth)
-            made = targets.batch_expectation(truth.source, sites, self.alpha, excluded)
-            reading, index, background, table = made
-        else:
-            pool = self.pool_of(truth)
-            sets = None if self.listed else sets_of(pool, truth.vocab_size)
-            sites, table = self._fused_sites(truth, pool), self._shared_table() or sets or pool.table
-            reading, index, background = targets.expectation(truth.source, sites, self.alpha, sets=table is sets)
-        return measured(truth, reading, Rows.unchecked(table, index, background))
-
-    def _fused_samples(self, truth: Truth, count: int, generator: Generator | None) -> Reading:
-        from seqsmooth.ops.kernels import targets
-
-        sites = self._fused_sites(truth, self.pool_of(truth))
-        return targets.samples(truth.source, sites, count, generator, self.alpha)
-
-    def _fused_draws(self, truth: Truth, count: int, generator: Generator | None) -> Sampled:
-        from seqsmooth.ops.kernels import targets
-
-        sites = self._fused_sites(truth, self.pool_of(truth))
-        return targets.draws(truth.source, sites, count, generator, self.alpha)
-
-    def _fused_sites(self, truth: Truth, pool: Pool | None) -> FusedSites:
-        from seqsmooth.ops.kernels.sites import FusedSites
-
-        listed = pool if isinstance(pool, Listed) else None
-        return FusedSites(
-            frozen=truth.specials.ids("frozen"),
-            tau=self.tau,
-            rate=self.rate,
-            ids=None if listed is None else listed.ids,
-            sizes=None if listed is None else listed.sizes,
-            vocab_size=truth.vocab_size or 0,
-            undrawn=truth.specials.ids("undrawn"),
-            places=None if listed is None else listed.places,
-        )
-
-    def _sites(self, truth: Truth) -> Sites:
-        return find_sites(truth, self.pool_of(truth), self._substitution_table(), tau=self.tau, rate=self.rate)
-
-    def _draw(self, truth: Truth, sites: Sites, count: int, generator: Generator | None) -> Draws:
-        prepared = self.substitutes is None or self.substitution is not None
-        checks.must(prepared, "Hamming", "prepared by an Objective before it draws", "not")
-        return sites.draw(count, generator)
-
-    def _shared_table(self) -> DenseTable | None:
-        """The table of all targets: multiplied by the token law beforehand, or that of the substitutes, or none."""
-        if self.background is not None and self.background_masses is not None:
-            return DenseTable(self.background, self.background_masses, mixed=True)
-        return self._substitution_table()
-
-    def _substitution_table(self) -> DenseTable | None:
-        if self.substitution is None or self.substitution_masses is None:
-            return None
-        return DenseTable(self.substitution, self.substitution_masses)
+        inverse = math.log(others) - math.log(self.rate / (1 - self.rate)) if 0 < self.rate < 1 else math.nan
+        return f"tau={1 / inverse:.3g}" if inverse > 0 else ""
 
 
-def _substitution(law: Similarity, undrawn: tuple[int, ...]) -> Tensor:  # (V, V)
+class HammingTables(Tables):
+    """What a Hamming law computes once for an objective."""
+
+    def __init__(self, substitutes: StoredTable | None, background: StoredTable | None) -> None:
+        super().__init__()
+        self.substitutes = substitutes
+        self.background = background
+
+
+def _background(truth: Truth) -> DenseTable | None:
+    """The table of all targets that the token law has multiplied beforehand, if there is one."""
+    tables = truth.setting.sequence_tables
+    return tables.background.table if isinstance(tables, HammingTables) and tables.background is not None else None
+
+
+def _substitution(law: Similarity, setting: Setting) -> Tensor:  # (V, V)
     """S without its diagonal and without the undrawn tokens, each row of mass 1, or 0 where nothing is left."""
+    kept = law.prepare(setting)
     table = torch.empty(law.vocab_size, law.vocab_size, dtype=law.units.dtype, device=law.units.device)
     for tokens in token_chunks(law.vocab_size, law.units.device):
-        rows = law.rows(tokens)
+        rows = law.rows(tokens, kept)
         rows[torch.arange(len(tokens), device=rows.device), tokens] = 0
-        for token in undrawn:
+        for token in setting.specials.ids("undrawn"):
             rows[:, token] = 0
         table[tokens] = rows / rows.sum(-1, keepdim=True).clamp_min(torch.finfo(rows.dtype).tiny)
     return table
 
 
-def _checked_substitutes(substitutes: Literal["uniform"] | TokenLaw, pool: PoolName | None) -> Similarity | None:
+def _check_substitutes(substitutes: Literal["uniform"] | TokenLaw, pool: PoolName | None) -> Similarity | None:
     if isinstance(substitutes, str) and substitutes == "uniform":
         return None
     dense = isinstance(substitutes, Similarity) and substitutes.mode == "dense"

@@ -2,16 +2,20 @@
 
 from __future__ import annotations
 
-import copy
+import dataclasses
 import zlib
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator
-from typing import Any, ClassVar, Self
+from typing import TYPE_CHECKING, Any, ClassVar, Self
 
 import torch
 from torch import Tensor, nn
 
 from seqsmooth.ops import checks
+from seqsmooth.ops.tables import DenseTable
+
+if TYPE_CHECKING:
+    from seqsmooth.smoothing.records import Setting
 
 
 class Precise(nn.Module):
@@ -38,6 +42,30 @@ def tensors_of(module: nn.Module) -> Iterator[Tensor]:
             yield from tensors_of(part)
 
 
+class Tables(Precise):
+    """Tensors that a law computes once for an objective, and that move with it."""
+
+
+class StoredTable(Tables):
+    """A `DenseTable` that moves with an objective."""
+
+    values: Tensor
+    masses: Tensor
+
+    def __init__(self, table: DenseTable) -> None:
+        super().__init__()
+        self.register_buffer("values", table.values, persistent=False)
+        self.register_buffer("masses", table.masses, persistent=False)
+        self._table = table
+
+    @property
+    def table(self) -> DenseTable:
+        """The table, where its tensors are now."""
+        if self._table.values is not self.values:
+            self._table = dataclasses.replace(self._table, values=self.values, masses=self.masses)
+        return self._table
+
+
 class Law(Precise, ABC):
     """A way to smooth, of which a share `alpha` is taken; the rest stays where it was."""
 
@@ -53,27 +81,31 @@ class Law(Precise, ABC):
         return None
 
     @abstractmethod
-    def options(self) -> dict[str, object]:
-        """Every choice that changes the loss, by name."""
+    def options(self, setting: Setting | None = None) -> dict[str, object]:
+        """Every choice that changes the loss, by name, with the defaults of the setting if it is given."""
 
-    def signature(self) -> str:
+    def prepare(self, setting: Setting) -> Tables | None:
+        """Compute what can be computed once for an objective; the law finds it in the setting afterwards.
+
+        Refuses a setting that the law cannot work in.
+        """
+        return None
+
+    def signature(self, setting: Setting | None = None) -> str:
         """One line that tells this law from any other."""
-        return "|".join([self.name, *(f"{name}:{text(value)}" for name, value in self.options().items())])
+        return "|".join([self.name, *(f"{name}:{text(value)}" for name, value in self.options(setting).items())])
+
+    def remark(self, setting: Setting) -> str:
+        """What `repr` of an objective says of the law beside its choices."""
+        return ""
 
     def extra_repr(self) -> str:
         """The choices, for `repr`."""
         return ", ".join(f"{name}={text(value)}" for name, value in self.options().items())
 
-    def twin(self) -> Self:
-        """The same law over again: it shares its tensors, and can be given others without this one noticing."""
-        other = copy.copy(self)
-        other._buffers = dict(self._buffers)
-        other._modules = dict(self._modules)
-        return other
-
 
 def agreed_vocab_size(vocab_size: int | None, *laws: Law) -> int | None:
-    """V, as told by the user or by a law; whoever tells it must agree."""
+    """V, from the user or from a law; they must agree where both know it."""
     if vocab_size is not None:
         checks.at_least("vocab_size", vocab_size, 1)
     for law in laws:

@@ -7,19 +7,18 @@ from dataclasses import replace
 
 import torch
 from torch import Tensor
-from torch.nn import functional as F
 
 from seqsmooth.ops import checks, dispatch
-from seqsmooth.ops.cross_entropy import Reduction, check_positions, losses
+from seqsmooth.ops.candidates import Candidates
+from seqsmooth.ops.cross_entropy import Job, Reduction, RowLosses, check_positions, losses, reduced_job
 from seqsmooth.ops.head import Head, check_head
 from seqsmooth.ops.sampling import Generator, check_generator
-from seqsmooth.ops.soft_target import IGNORED, Rows, SoftTarget
+from seqsmooth.ops.soft_target import IGNORED
 from seqsmooth.smoothing.dirac import Dirac
 from seqsmooth.smoothing.ground_truth import GroundTruth
-from seqsmooth.smoothing.jobs import candidates_job, job_loss
 from seqsmooth.smoothing.law import Precise, agreed_vocab_size, tensors_of
-from seqsmooth.smoothing.records import Candidates, Loss, Truth
-from seqsmooth.smoothing.sequence_law import SequenceLaw, Setting
+from seqsmooth.smoothing.records import Loss, Setting, Truth
+from seqsmooth.smoothing.sequence_law import SequenceLaw
 from seqsmooth.smoothing.specials import Specials
 from seqsmooth.smoothing.token_law import TokenLaw
 from seqsmooth.version import __version__
@@ -91,9 +90,12 @@ class Objective(Precise):
         if self.vocab_size is not None:
             self.specials.check(self.vocab_size)
         self.key = next(_KEYS)
-        prepared = token.prepare(self.specials.ids("unsmoothed"))
-        self.sequence = sequence.prepare(Setting(self.specials, lazy, self.vocab_size, prepared))
-        self.token = prepared
+        self.sequence, self.token = sequence, token
+        setting = Setting(self.specials, self.vocab_size, lazy, token)
+        self.token_tables = token.prepare(setting)
+        setting = replace(setting, token_tables=self.token_tables)
+        self.sequence_tables = sequence.prepare(setting)
+        self.setting = replace(setting, sequence_tables=self.sequence_tables)
 
     @torch.no_grad()
     def propose(
@@ -118,14 +120,14 @@ class Objective(Precise):
                 reading their tensors yourself.
         """
         if stream is None:
-            return self._propose(targets, references, generator, self.vocab_size)
+            return self._propose(targets, references, generator, self.setting)
         rule = "a torch.cuda.Stream"
         checks.must(isinstance(stream, torch.cuda.Stream), "stream", rule, checks.described(stream))
         # It starts after all that came before on the current stream. So memory that it takes over from an earlier step
         # is no longer read there, and needs no `record_stream`.
         stream.wait_stream(torch.cuda.current_stream(stream.device))
         with torch.cuda.stream(stream):
-            candidates = self._propose(targets, references, generator, self.vocab_size)
+            candidates = self._propose(targets, references, generator, self.setting)
         return replace(candidates, stream=stream, given=(targets, references))
 
     def forward(
@@ -156,8 +158,8 @@ class Objective(Precise):
         ready = self._ready(candidates, generator, vocab_size)
         check_positions("logits", logits, ready.target, "V", single=logits.dim() == 3)
         ready.target.check(vocab_size, name="logits")
-        job = candidates_job(ready, reduction, num_items, entropy=self.entropy, inplace=inplace)
-        return job_loss(losses(logits.reshape(-1, vocab_size), job), ready, job)
+        job = self._job(ready, reduction, num_items, inplace=inplace)
+        return _loss(losses(logits.reshape(-1, vocab_size), job), ready, job)
 
     def head(
         self,
@@ -171,7 +173,7 @@ class Objective(Precise):
         num_items: Tensor | float | None = None,  # ()
         chunk: int | None = None,
     ) -> Loss:
-        """The same from hidden states: at most `chunk` rows of logits are ever in memory."""
+        """The loss from hidden states: at most `chunk` rows of logits are ever in memory."""
         check_head(hidden, weight, bias, chunk)
         checks.must(hidden.dim() in (3, 4), "hidden", "of shape (B, K', T, D) or (B, T, D)", tuple(hidden.shape))
         self._check_vocabulary("weight", weight.shape[0])
@@ -180,14 +182,14 @@ class Objective(Precise):
         ready = self._ready(candidates, generator, weight.shape[0])
         check_positions("hidden", hidden, ready.target, "D", single=hidden.dim() == 3)
         ready.target.check(weight.shape[0], name="weight")
-        job = candidates_job(ready, reduction, num_items, entropy=self.entropy)
-        return job_loss(head.losses(job), ready, job)
+        job = self._job(ready, reduction, num_items)
+        return _loss(head.losses(job), ready, job)
 
     def signature(self) -> str:
         """One line that makes two runs comparable; its last word is the arithmetic that a GPU of this machine runs."""
         parts = [
-            f"seq:({self.sequence.signature()})",
-            f"tok:({self.token.signature()})",
+            f"seq:({self.sequence.signature(self.setting)})",
+            f"tok:({self.token.signature(self.setting)})",
             f"lazy:{'yes' if self.lazy else 'no'}",
             *([f"entropy:{self.entropy}"] if self.entropy else []),
             *([f"V:{self.vocab_size}"] if self.vocab_size is not None else []),
@@ -199,18 +201,37 @@ class Objective(Precise):
         return "|".join(parts)
 
     def extra_repr(self) -> str:
-        """The arguments that are no laws."""
+        """The arguments that are not laws, and what the laws remark."""
         entropy = f", entropy={self.entropy:g}" if self.entropy else ""
-        return f"lazy={self.lazy}{entropy}, specials=({self.specials})"
+        remarks = [f"; {remark}" for law in (self.sequence, self.token) if (remark := law.remark(self.setting))]
+        return f"lazy={self.lazy}{entropy}, specials=({self.specials}){''.join(remarks)}"
+
+    def truth(
+        self,
+        targets: Tensor,  # (B, T)
+        references: Tensor | None = None,  # (B, R, S)
+        setting: Setting | None = None,
+    ) -> Truth:
+        """Targets as this objective reads them: their positions, and the decoder inputs that go with them."""
+        return Truth.of(targets, references, setting or self.setting, self.ignore_index, self.key)
+
+    def change_rate(
+        self,
+        targets: Tensor,  # (B, T)
+        references: Tensor | None = None,  # (B, R, S)
+    ) -> Tensor:  # ()
+        """The share of positions that the sequence law changes, before its `alpha`, as far as it can be told."""
+        return self.sequence.change_rate(self.truth(targets, references))
 
     def _propose(
         self,
         targets: Tensor,  # (B, T)
         references: Tensor | None,  # (B, R, S)
         generator: Generator | None,
-        vocab_size: int | None,
+        setting: Setting,
     ) -> Candidates:
-        check_generator(generator)
+        if generator is not None:
+            check_generator(generator)
         checks.integers("targets", targets)
         checks.shape("targets", targets, None, None, letters="(B, T)")
         self._check_device("targets", targets)
@@ -219,52 +240,25 @@ class Objective(Precise):
             checks.shape("references", references, targets.shape[0], None, None, letters="(B, R, S)")
             checks.device("references", references, targets.device)
             references = references.long()
-        token = self.token
-        # A law of sequences that is not ours may take the measure of the ground truth for a part of its own.
-        beside = token.even(vocab_size) if type(self.sequence) is GroundTruth else None
-        truth = self._truth(targets.long(), references, vocab_size, 0.0 if beside is None else token.alpha)
-        measure = self.sequence.measure(truth, lazy=self.lazy, generator=generator)
-        target = measure.target
-        if beside is None or measure.apart is None:
-            target = token.spread(target, vocab_size=vocab_size, generator=generator)
-        else:
-            row = Rows.unchecked(beside, target.ids, measure.apart)
-            target = SoftTarget.unchecked(target.ids, target.weights, (row,))
-        more, longer = measure.tokens.shape[1] - 1, measure.tokens.shape[2] - targets.shape[1]
-        labels = truth.labels
-        return Candidates(
-            sequences=measure.tokens,
-            mask=measure.mask,
-            weights=measure.weights,
-            target=target if token.keeps_empty else target.where(measure.mask),
-            labels=F.pad(labels, (0, longer, 0, more), value=IGNORED) if more or longer else labels,
-            count=truth.count,
-            ess=measure.ess,
-            bos=self.specials.bos,
-            maker=self.key,
-            read=None if more else truth.inputs,
-        )
-
-    def _truth(
-        self,
-        targets: Tensor,  # (B, T)
-        references: Tensor | None,  # (B, R, S)
-        vocab_size: int | None,
-        share: float,
-    ) -> Truth:
-        pad = self.specials.pad
-        ignored = (self.ignore_index,) if pad is None else (self.ignore_index, pad)
-        truth = Truth(targets, None, references, self.specials, vocab_size, ignored=ignored, share=share)
-        if vocab_size is not None and self.vocab_size is None:  # or else that was checked beforehand
-            self.specials.check(vocab_size)
+        truth = self.truth(targets.long(), references, setting)
         if checks.visible(targets):
-            if vocab_size is not None:
-                checks.ids_below("targets", targets, vocab_size, where=truth.mask)
-                if references is not None:
-                    checks.ids_below("references", references, vocab_size, where=references >= 0)
-            whole = self.lazy or not bool((~truth.mask[:, :-1] & truth.mask[:, 1:]).any())
-            checks.must(whole, "targets", "free of ignored positions before real ones when lazy is False", "not")
-        return truth
+            self._check_values(truth)
+        if self.sequence.only_truth:
+            made = self.token.smooth_truth(truth, generator)
+        else:
+            made = self.sequence.measure(truth, lazy=self.lazy, generator=generator)
+            made = self.token.smooth(made, setting, generator)
+        return made if made.maker == self.key else replace(made, maker=self.key)
+
+    def _check_values(self, truth: Truth) -> None:
+        """Look at the targets themselves, where that is free."""
+        real, vocab_size = truth.mask, truth.setting.vocab_size
+        if vocab_size is not None:
+            checks.ids_below("targets", truth.targets, vocab_size, where=real)
+            if truth.references is not None:
+                checks.ids_below("references", truth.references, vocab_size, where=truth.references >= 0)
+        whole = self.lazy or not bool((~real[:, :-1] & real[:, 1:]).any())
+        checks.must(whole, "targets", "free of ignored positions before real ones when lazy is False", "not")
 
     def _ready(self, candidates: Candidates | Tensor, generator: Generator | None, vocab_size: int) -> Candidates:
         """Candidates as they are; plain targets proposed on the spot."""
@@ -278,8 +272,51 @@ class Objective(Precise):
         checks.must(
             single, "candidates", "from `propose` when lazy is False, so that samples are decoded", "plain targets"
         )
+        setting = self.setting
+        if setting.vocab_size is None:  # which the model tells, then
+            self.specials.check(vocab_size)
+            setting = replace(setting, vocab_size=vocab_size)
         with torch.no_grad():
-            return self._propose(candidates, None, generator, vocab_size)
+            return self._propose(candidates, None, generator, setting)
+
+    def _job(
+        self,
+        candidates: Candidates,
+        reduction: Reduction,
+        num_items: Tensor | float | None,  # ()
+        *,
+        inplace: bool = False,
+    ) -> Job:
+        """What is asked of the logits of all prefixes, on the stream that the candidates are made on."""
+        checks.flag("inplace", inplace)
+        stream = candidates.stream
+        if stream is None:
+            return self._plain_job(candidates, reduction, num_items, inplace=inplace)
+        if self.entropy != 0:  # whose weights may take over memory that the current stream still reads
+            stream.wait_stream(torch.cuda.current_stream(stream.device))
+        with torch.cuda.stream(stream):
+            return replace(self._plain_job(candidates, reduction, num_items, inplace=inplace), stream=stream)
+
+    def _plain_job(
+        self,
+        candidates: Candidates,
+        reduction: Reduction,
+        num_items: Tensor | float | None,  # ()
+        *,
+        inplace: bool,
+    ) -> Job:
+        weights = None
+        if self.entropy != 0:  # gamma for each row of logits, as its prefix weighs
+            weights = (self.entropy * candidates.weights).unsqueeze(-1).expand_as(candidates.sequences).flatten()
+        return reduced_job(
+            candidates.target,
+            reduction,
+            num_items,
+            count=candidates.count,
+            labels=candidates.labels,
+            entropy_weights=weights,
+            inplace=inplace,
+        )
 
     def _check_device(self, name: str, value: Tensor) -> None:
         for buffer in tensors_of(self):
@@ -288,3 +325,11 @@ class Objective(Precise):
     def _check_vocabulary(self, name: str, vocab_size: int) -> None:
         if self.vocab_size not in (None, vocab_size):
             raise checks.wrong(name, f"over {self.vocab_size} tokens", f"over {vocab_size}")
+
+
+def _loss(losses: RowLosses, candidates: Candidates, job: Job) -> Loss:
+    """The results of a job; those of each position are summed over the prefixes of its item."""
+    total, nll = losses
+    if not job.reduced:
+        total, nll = (part.view_as(candidates.sequences).sum(1) for part in losses)
+    return Loss(total, nll, candidates.count, candidates.ess)

@@ -8,10 +8,11 @@ from typing import TypedDict, Unpack
 from torch import Tensor
 
 from seqsmooth.ops import checks
+from seqsmooth.ops.targets import Weighting
 from seqsmooth.smoothing.hamming import Hamming
 from seqsmooth.smoothing.objective import Objective
 from seqsmooth.smoothing.pools import PoolName
-from seqsmooth.smoothing.rewarded import Rewarded, Weighting
+from seqsmooth.smoothing.rewarded import Rewarded
 from seqsmooth.smoothing.sequence_law import SequenceLaw
 from seqsmooth.smoothing.similarity import Similarity
 from seqsmooth.smoothing.specials import Specials

@@ -6,12 +6,12 @@ from collections.abc import Callable
 from typing import Any
 
 import torch
-from torch import Tensor, nn
+from torch import nn
 
 from seqsmooth.ops import checks
 from seqsmooth.smoothing.objective import Objective
-from seqsmooth.smoothing.sequence_law import Setting
 from seqsmooth.smoothing.similarity import Similarity
+from seqsmooth.smoothing.token_matrix import KeptMatrix, check_shapes
 
 _CHOICES = ("tau", "beta", "mode", "k", "tail", "scale")
 
@@ -69,12 +69,18 @@ class Refresh:
         )
         same = all(getattr(fresh, name) == getattr(token, name) for name in _CHOICES)
         checks.must(same, "make", "a function that gives the same law with other tables", "one that gives another law")
-        fresh = fresh.to(token.units.device).prepare(objective.specials.ids("unsmoothed"))
+        tables = objective.token_tables
+        assert isinstance(tables, KeptMatrix)
+        fresh = fresh.to(token.units.device)
+        renewed = fresh.prepare(objective.setting)
+        check_shapes(tables, renewed, KeptMatrix.NAMES)  # before anything is written over
         token.take(fresh)
-        setting = Setting(objective.specials, objective.lazy, objective.vocab_size, token)
-        renewed: dict[str, Tensor] = dict(objective.sequence.prepare(setting).named_buffers())
-        for name, buffer in objective.sequence.named_buffers():
-            buffer.copy_(renewed[name])
+        tables.take(renewed)
+        sequence_tables = objective.sequence.prepare(objective.setting)
+        if objective.sequence_tables is not None and sequence_tables is not None:
+            values = dict(sequence_tables.named_buffers())
+            for name, buffer in objective.sequence_tables.named_buffers():
+                buffer.copy_(values[name])
 
     def attach(self, optimiser: torch.optim.Optimizer) -> Any:
         """Count a step whenever the optimiser takes one; `remove()` of what it returns ends that."""

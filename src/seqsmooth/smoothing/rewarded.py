@@ -9,18 +9,16 @@ from typing import Literal, Protocol
 import torch
 from torch import Tensor
 
-from seqsmooth.ops import checks
+from seqsmooth.ops import checks, targets
+from seqsmooth.ops.candidates import Candidates
 from seqsmooth.ops.compaction import compact
-from seqsmooth.ops.positions import Reading
-from seqsmooth.ops.precision import finest
 from seqsmooth.ops.sampling import Generator
-from seqsmooth.smoothing.records import Draws, Measure, Truth, measured, stack_atoms
-from seqsmooth.smoothing.sequence_law import SequenceLaw, Setting
+from seqsmooth.ops.targets import Draws, Weighting
+from seqsmooth.smoothing.law import Tables
+from seqsmooth.smoothing.records import Setting, Truth
+from seqsmooth.smoothing.sequence_law import SequenceLaw
 
-Weighting = Literal["tilted", "literal", "batch"]
 WEIGHTINGS: tuple[Weighting, ...] = ("tilted", "literal", "batch")
-MOST_SAMPLES = 1024
-"""The most samples of an item that a kernel weighs."""
 
 
 class Proposal(Protocol):
@@ -34,8 +32,8 @@ class Proposal(Protocol):
         """`count` samples of each sequence."""
         ...
 
-    def prepare(self, setting: Setting) -> Proposal:
-        """The law with what can be computed once."""
+    def prepare(self, setting: Setting) -> Tables | None:
+        """What can be computed once for an objective."""
         ...
 
     def signature(self) -> str:
@@ -129,23 +127,50 @@ class Rewarded(SequenceLaw):
         known: int | None = getattr(self.proposal, "vocab_size", None)
         return known
 
-    def prepare(self, setting: Setting) -> Rewarded:
-        """The same law with its proposal prepared, as one that draws."""
-        law = self.twin()
-        law.proposal = self.proposal.prepare(replace(setting, drawn=True))
-        return law
+    def prepare(self, setting: Setting) -> Tables | None:
+        """What the proposal computes once, which draws and does nothing else."""
+        return self.proposal.prepare(replace(setting, token=None))
 
-    def measure(self, truth: Truth, *, lazy: bool, generator: Generator | None) -> Measure:
+    def measure(self, truth: Truth, *, lazy: bool, generator: Generator | None) -> Candidates:
         """Draw, score, weigh."""
         draws = self.proposal.draw(truth, self.samples, generator)
-        scores = self._score(truth, draws)
-        if lazy and draws.reading is not None and self.samples <= MOST_SAMPLES and scores.is_floating_point():
-            return self._fused_measure(truth, draws, draws.reading, scores)
-        scores = scores.to(finest(scores.device))
-        weights, ess = importance_weights(scores, draws, self.tau, self.weights, truth.mask.any(-1))
-        return stack_atoms(truth, draws, weights, self.alpha, lazy=lazy, ess=ess)
+        return targets.weigh(truth, draws, self._score(truth, draws), self, lazy=lazy)
 
-    def options(self) -> dict[str, object]:
+    def importance_weights(
+        self,
+        scores: Tensor,  # (B, L)
+        draws: Draws,
+        real: Tensor,  # (B,) bool, items with any position
+    ) -> tuple[Tensor, Tensor]:  # (B, L), ()
+        """Eq. 11: omega_l is the softmax over the samples of R_l / tau, or of R_l / tau - ln q_l ("literal").
+
+        The effective number of samples of an item is (sum w)^2 / sum w^2, on average.
+        """
+        # The best score is taken off before dividing, so that no temperature overflows; softmax does not mind.
+        best = scores.amax(-1, keepdim=True)
+        if self.weights == "batch" and scores.numel():
+            best = best.masked_fill(~real.unsqueeze(-1), torch.finfo(best.dtype).min).amax()
+        logits = (scores - best) / max(self.tau, torch.finfo(scores.dtype).tiny)  # whose inverse is a number too
+        if draws.log_base is not None:
+            logits = logits + draws.log_base
+        if self.weights == "batch":
+            logits = logits.masked_fill(~real.unsqueeze(-1), -torch.inf)
+            shares = logits.flatten().softmax(0).nan_to_num(0.0)
+            ess = 1 / shares.square().sum() / real.sum()
+            return (shares * real.sum()).view(logits.shape), ess
+        if self.weights == "literal":
+            assert draws.log_prob is not None
+            logits = logits - draws.log_prob
+        weights = logits.softmax(-1)
+        ess = 1 / weights.square().sum(-1)
+        return weights, (ess * real).sum() / real.sum().clamp_min(1)
+
+    def change_rate(self, truth: Truth) -> Tensor:  # ()
+        """That of the proposal."""
+        rate: Callable[[Truth], Tensor] = getattr(self.proposal, "change_rate", super().change_rate)
+        return rate(truth)
+
+    def options(self, setting: Setting | None = None) -> dict[str, object]:
         """Reward, proposal, temperature, samples, weights, mixing."""
         return {
             "reward": self.reward,
@@ -157,20 +182,13 @@ class Rewarded(SequenceLaw):
             "alpha": self.alpha,
         }
 
-    def _fused_measure(self, truth: Truth, draws: Draws, reading: Reading, scores: Tensor) -> Measure:
-        """The weights of draws that a kernel has laid out as a target already, in one launch."""
-        from seqsmooth.ops.kernels.importance import importance
-
-        log_prob, batchwise = draws.log_prob if self.weights == "literal" else None, self.weights == "batch"
-        weights, ess = importance(scores, log_prob, truth.mask, self.tau, self.alpha, batchwise=batchwise)
-        return measured(truth, replace(reading, weights=weights.unsqueeze(1), ess=ess))
-
     @torch.no_grad()
     def _score(self, truth: Truth, draws: Draws) -> Tensor:  # (B, L)
-        boundaries = truth.specials.boundaries()
+        boundaries = truth.setting.specials.boundaries()
         candidates = compact(draws.tokens, draws.mask, boundaries)
         if self.against == "target":
-            references = compact(truth.tokens, truth.mask, boundaries).unsqueeze(1)
+            base = targets.truth(truth) if draws.beside_truth is None else draws.beside_truth
+            references = compact(base.sequences, base.mask, boundaries)
         else:
             given = truth.references
             checks.must(
@@ -188,31 +206,3 @@ class Rewarded(SequenceLaw):
             finite = bool(scores.isfinite().all())
             checks.must(finite, "reward's result", "finite everywhere", "NaN or infinite somewhere")
         return scores
-
-
-def importance_weights(
-    scores: Tensor,  # (B, L)
-    draws: Draws,
-    tau: float,
-    kind: Weighting,
-    real: Tensor,  # (B,) bool, items with any position
-) -> tuple[Tensor, Tensor]:  # (B, L), ()
-    """Weights of the samples, Eq. 11, and their effective number (sum w)^2 / sum w^2 for an item, on average."""
-    # The best score is taken off before dividing, so that no temperature overflows; softmax does not mind.
-    best = scores.amax(-1, keepdim=True)
-    if kind == "batch" and scores.numel():
-        best = best.masked_fill(~real.unsqueeze(-1), torch.finfo(best.dtype).min).amax()
-    logits = (scores - best) / max(tau, torch.finfo(scores.dtype).tiny)  # whose inverse is a number too
-    if draws.log_base is not None:
-        logits = logits + draws.log_base
-    if kind == "batch":
-        logits = logits.masked_fill(~real.unsqueeze(-1), -torch.inf)
-        shares = logits.flatten().softmax(0).nan_to_num(0.0)
-        ess = 1 / shares.square().sum() / real.sum()
-        return (shares * real.sum()).view(logits.shape), ess
-    if kind == "literal":
-        assert draws.log_prob is not None
-        logits = logits - draws.log_prob
-    weights = logits.softmax(-1)
-    ess = 1 / weights.square().sum(-1)
-    return weights, (ess * real).sum() / real.sum().clamp_min(1)

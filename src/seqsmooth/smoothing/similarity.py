@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import ClassVar
+
 import torch
 from torch import Tensor, nn
 
@@ -9,15 +11,19 @@ from seqsmooth.ops import checks
 from seqsmooth.ops.sampling import Generator
 from seqsmooth.ops.similarity import SimilarityTable
 from seqsmooth.ops.soft_target import IGNORED, Rows, SoftTarget
-from seqsmooth.ops.tables import DenseTable, SparseTable, Table
+from seqsmooth.ops.tables import DenseTable, Table
 from seqsmooth.smoothing.law import checksum
 from seqsmooth.smoothing.model_matrix import Matrix, model_vectors
+from seqsmooth.smoothing.records import Setting
+from seqsmooth.smoothing.specials import Specials
 from seqsmooth.smoothing.token_law import TokenLaw
 from seqsmooth.smoothing.token_matrix import (
+    KeptMatrix,
     Mode,
     TokenMatrix,
     TopTail,
     check_choices,
+    check_shapes,
     draw_from,
     keep,
     multiply,
@@ -58,12 +64,11 @@ class Similarity(TokenLaw):
     """
 
     name = "similarity"
+    keeps_empty: ClassVar[bool] = True
+    multiplies: ClassVar[bool] = True
     units: Tensor
     known: Tensor
     counts: Tensor | None
-    table: Tensor | None
-    neighbours: Tensor | None
-    masses: Tensor | None
 
     def __init__(
         self,
@@ -99,9 +104,7 @@ class Similarity(TokenLaw):
         self.register_buffer("units", units, persistent=False)
         self.register_buffer("known", known, persistent=False)
         self.register_buffer("counts", checked_counts(counts, self.beta, units), persistent=False)
-        for name in ("table", "neighbours", "masses"):
-            self.register_buffer(name, None, persistent=False)
-        self._computed: SimilarityTable | None = None
+        self._mean_dropped: float | None = None
 
     @classmethod
     def from_model(
@@ -150,92 +153,95 @@ class Similarity(TokenLaw):
         mode: Mode = "dense" if k is None else "top-k"
         return cls(vectors, tau, beta, counts, alpha, missing=~known, mode=mode, k=k, stored=stored, kinds=kinds)
 
-    @torch.no_grad()
-    def take(self, other: Similarity) -> None:
-        """Take over the tables of another law, in place: a CUDA graph that reads them sees the new ones."""
-        held = ("units", "known", "counts", "table", "neighbours", "masses")
-        checks.must(self.alpha == other.alpha, "other", f"a law with alpha = {self.alpha}", other.alpha)
-        pairs = [(getattr(self, name), getattr(other, name)) for name in held]
-        for name, (mine, theirs) in zip(held, pairs, strict=True):  # all, before anything is written over
-            shape = None if mine is None else tuple(mine.shape)
-            same = shape == (None if theirs is None else tuple(theirs.shape))
-            checks.must(same, "other", f"a law with {name} of shape {shape}", "another")
-        for mine, theirs in pairs:
-            if mine is not None:
-                mine.copy_(theirs)
-        if self._computed is not None:
-            self._computed.take(other._made())
-
     @property
     def vocab_size(self) -> int:
         """V."""
         return self.units.shape[0]
 
-    @property
-    def keeps_empty(self) -> bool:
-        """An empty slot has an empty row, and nothing is drawn for it."""
-        return True
+    def prepare(self, setting: Setting) -> KeptMatrix:
+        """The matrix of the law, or what is kept of it, without mass for special tokens."""
+        known = self.known.clone()
+        for token in setting.specials.ids("unsmoothed"):
+            known[token] = False
+        scaled = SimilarityTable(self.units, known, self.tau / self.scale, self.beta / self.scale, self.counts)
+        kept = keep(scaled, self.alpha, self.mode, self.k, self.tail, self.stored)
+        if self.mode == "top-k" and kept.masses is not None:
+            self._mean_dropped = float(kept.masses.mean())
+        return kept
 
-    def prepare(self, unsmoothed: tuple[int, ...] = ()) -> Similarity:
-        """The same law without mass for the given ids, its table built."""
-        law = self.twin()
-        law._computed = None
-        law.known = self.known.clone()
-        for token in unsmoothed:
-            law.known[token] = False
-        law.table, law.neighbours, law.masses = keep(law._made(), self.alpha, self.mode, self.k, self.tail, self.stored)
-        return law
+    @torch.no_grad()
+    def take(self, other: Similarity) -> None:
+        """Take over the vectors of another law, in place."""
+        checks.must(self.alpha == other.alpha, "other", f"a law with alpha = {self.alpha}", other.alpha)
+        names = ("units", "known", "counts")
+        check_shapes(self, other, names)  # all, before anything is written over
+        for name in names:
+            mine = getattr(self, name)
+            if mine is not None:
+                mine.copy_(getattr(other, name))
 
     @property
     def dropped(self) -> Tensor:  # (V,)
         """The mass of each row that "top-k" leaves out, before any renormalising; 0 in the other modes."""
         if self.mode != "top-k":
             return self.units.new_zeros(self.vocab_size)
-        return self.masses if self.masses is not None else self.prepare().dropped
+        masses = self.prepare(Setting(Specials())).masses
+        assert masses is not None
+        return masses
 
     def rows(
         self,
         tokens: Tensor,  # (...)
+        kept: KeptMatrix | None = None,
     ) -> Tensor:  # (..., V)
-        """S in full for some tokens, the top-k one if that is the mode."""
+        """S in full for some tokens, or of an objective's matrix; the top-k one if that is the mode."""
         checks.integers("tokens", tokens)
         checks.ids_below("tokens", tokens, self.vocab_size)
-        table = self._table() if self._kernel() is None else self._made()
+        if kept is None:
+            kept = self.prepare(Setting(Specials())) if self.mode == "top-k" else None
+        known = self.known if kept is None else kept.known
+        table: TokenMatrix = SimilarityTable(
+            self.units, known, self.tau / self.scale, self.beta / self.scale, self.counts
+        )
+        if kept is not None and self.mode == "top-k":
+            table = kept.matrix(self.units, self.counts)
         return rows_of(table, tokens.flatten(), self.units.dtype).reshape(*tokens.shape, self.vocab_size)
 
-    def spread(self, target: SoftTarget, *, vocab_size: int | None, generator: Generator | None) -> SoftTarget:
+    def spread(self, target: SoftTarget, setting: Setting, generator: Generator | None) -> SoftTarget:
         """A row of M for each slot, or one of S beside it; rows of other tables are multiplied by M."""
-        rows = tuple(self._through(row) for row in target.rows)
-        kernel = self._kernel()
-        if kernel is not None:
-            whole = Rows(kernel, target.ids, target.weights)
+        kept = _matrix_of(setting)
+        table = kept.matrix(self.units, self.counts)
+        rows = tuple(
+            row if row.table.mixed else Rows(self.mix(row.table, setting), row.index, row.weights)
+            for row in target.rows
+        )
+        if self.mode == "dense" and kept.in_full:  # rows of M say all, and nothing has to be weighed at each step
+            whole = Rows(table, target.ids, target.weights)
             return SoftTarget(target.ids[..., :0], target.weights[..., :0], (whole, *rows))
-        kept = (1 - self.alpha) * target.weights
+        stays = (1 - self.alpha) * target.weights
         if self.mode != "sampled":
-            own = Rows(self._table(), target.ids, self.alpha * target.weights)
-            return SoftTarget(target.ids, kept, (own, *rows))
+            return SoftTarget(target.ids, stays, (Rows(table, target.ids, self.alpha * target.weights), *rows))
         assert self.k is not None
         tokens = target.ids.flatten()
-        drawn = draw_from(self._table(), tokens.clamp_min(0), self.k, self.units.dtype, generator)
+        drawn = draw_from(table, tokens.clamp_min(0), self.k, self.units.dtype, generator)
         drawn = drawn.masked_fill(tokens.unsqueeze(-1) < 0, IGNORED).view(*target.ids.shape, self.k).flatten(-2)
         weights = (self.alpha / self.k * target.weights).repeat_interleave(self.k, -1)
-        return SoftTarget(torch.cat([target.ids, drawn], -1), torch.cat([kept, weights], -1), rows)
+        return SoftTarget(torch.cat([target.ids, drawn], -1), torch.cat([stays, weights], -1), rows)
 
-    def mix(self, table: Table) -> DenseTable:
+    def mix(self, table: Table, setting: Setting) -> DenseTable:
         """The rows of a table times M, in full: its mass is then dense anyway."""
+        kept = _matrix_of(setting)
+        matrix = kept.matrix(self.units, self.counts)
         with torch.autocast(self.units.device.type, enabled=False):
-            kernel = self._kernel()
-            if kernel is not None:
-                _, values = multiply(table, kernel, self.units)
-            else:
-                plain, spread = multiply(table, self._table(), self.units)
-                values = (1 - self.alpha) * plain.to(spread.dtype) + self.alpha * spread
-            return DenseTable(values, values.sum(-1), mixed=True)
+            plain, product = multiply(table, matrix, self.units)
+            if not (self.mode == "dense" and kept.in_full):  # S is kept, not M
+                product = (1 - self.alpha) * plain.to(product.dtype) + self.alpha * product
+            return DenseTable(product, product.sum(-1), mixed=True)
 
-    def options(self) -> dict[str, object]:
+    def options(self, setting: Setting | None = None) -> dict[str, object]:
         """The law and a checksum of its embeddings."""
-        held = (self.units, self.known) if self.counts is None else (self.units, self.known, self.counts)
-        chosen: dict[str, object] = {"V": self.vocab_size, "D": self.units.shape[1], "crc": checksum(*held)}
+        vectors = (self.units, self.known) if self.counts is None else (self.units, self.known, self.counts)
+        chosen: dict[str, object] = {"V": self.vocab_size, "D": self.units.shape[1], "crc": checksum(*vectors)}
         chosen["tau"] = self.tau
         if self.kinds:
             chosen["kinds"] = self.kinds
@@ -251,30 +257,14 @@ class Similarity(TokenLaw):
 
     def extra_repr(self) -> str:
         """The choices, and what "top-k" drops."""
-        lost = f", drops {float(self.dropped.mean()):.1%} of the mass" if self.mode == "top-k" else ""
-        return super().extra_repr() + lost
+        if self.mode != "top-k":
+            return super().extra_repr()
+        if self._mean_dropped is None:
+            self.prepare(Setting(Specials()))
+        return f"{super().extra_repr()}, drops {self._mean_dropped:.1%} of the mass"
 
-    def _through(self, row: Rows) -> Rows:
-        return row if row.table.mixed else Rows(self.mix(row.table), row.index, row.weights)
 
-    def _kernel(self) -> DenseTable | None:
-        """M, where that is kept: its rows say all of a target, and nothing has to be weighed at each step."""
-        if self.mode != "dense" or self.table is None:
-            return None
-        assert self.masses is not None
-        return DenseTable(self.table, self.masses, columns=self.vocab_size)
-
-    def _table(self) -> TokenMatrix:
-        """S, as a table of this mode."""
-        if self.neighbours is not None:
-            assert self.table is not None
-            return SparseTable(self.neighbours, self.table, self.vocab_size, distinct=True)
-        if self.table is not None:
-            assert self.masses is not None
-            return DenseTable(self.table, self.masses, columns=self.vocab_size)
-        if self._computed is None or self._computed.units is not self.units:  # which moving to a device replaces
-            self._computed = self._made()
-        return self._computed
-
-    def _made(self) -> SimilarityTable:
-        return SimilarityTable(self.units, self.known, self.tau / self.scale, self.beta / self.scale, self.counts)
+def _matrix_of(setting: Setting) -> KeptMatrix:
+    """The matrix of the token law of an objective."""
+    assert isinstance(setting.token_tables, KeptMatrix)
+    return setting.token_tables

@@ -7,7 +7,6 @@ from functools import cache
 from typing import Literal
 
 import torch
-from torch import Tensor
 
 from seqsmooth.ops import checks
 
@@ -97,16 +96,3 @@ def _ids_of(specials: Specials, rule: Literal["frozen", "undrawn", "unsmoothed"]
     named = {getattr(specials, name) for name in listed}
     spared = {getattr(specials, name) for name in NAMES if name not in listed}
     return tuple(sorted(token for token in named - spared if token is not None))
-
-
-def is_any(
-    tokens: Tensor,  # (...)
-    ids: tuple[int, ...],
-) -> Tensor:  # (...) bool
-    """Where a token is one of a few ids."""
-    if not ids:
-        return torch.zeros_like(tokens, dtype=torch.bool)
-    found = tokens == ids[0]
-    for token in ids[1:]:
-        found = found | (tokens == token)
-    return found

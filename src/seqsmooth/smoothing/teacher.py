@@ -8,12 +8,13 @@ import torch
 from torch import Tensor
 
 from seqsmooth.ops import checks
+from seqsmooth.ops.pools import is_any
 from seqsmooth.ops.sampling import Generator
 from seqsmooth.ops.soft_target import TAILS, Rows, SoftTarget, Tail
 from seqsmooth.smoothing.law import checksum
-from seqsmooth.smoothing.specials import is_any
+from seqsmooth.smoothing.records import Setting
 from seqsmooth.smoothing.token_law import TokenLaw
-from seqsmooth.smoothing.uniform import thinned
+from seqsmooth.smoothing.uniform import scale
 
 
 class Teacher(TokenLaw):
@@ -54,21 +55,15 @@ class Teacher(TokenLaw):
         super().__init__(alpha)
         checks.shape("ids", ids, None, None, None, letters="(B, T, K)")
         self.tail: Tail = tail
-        self.excluded: tuple[int, ...] = ()
         checks.one_of("tail", tail, TAILS)
         SoftTarget.from_topk(ids, logprobs)  # which checks them, now rather than at the first step
         self.register_buffer("ids", ids, persistent=False)
         self.register_buffer("logprobs", logprobs, persistent=False)
 
-    def prepare(self, unsmoothed: tuple[int, ...]) -> Teacher:
-        """The same without mass for the given ids: as if the store did not list them."""
-        law = self.twin()
-        law.logprobs = self.logprobs.masked_fill(is_any(self.ids, unsmoothed), -math.inf)
-        law.excluded = unsmoothed
-        return law
-
-    def spread(self, target: SoftTarget, *, vocab_size: int | None, generator: Generator | None) -> SoftTarget:
+    def spread(self, target: SoftTarget, setting: Setting, generator: Generator | None) -> SoftTarget:
         """A share of the target, and the teacher's slots at each of its positions; where it has none, the target."""
+        unsmoothed = setting.specials.ids("unsmoothed")
+        logprobs = self.logprobs.masked_fill(is_any(self.ids, unsmoothed), -math.inf)  # as if they were not listed
         batch, _, steps = target.shape
         checks.must(
             (batch, steps) == self.ids.shape[:2],
@@ -77,21 +72,21 @@ class Teacher(TokenLaw):
             (batch, steps),
         )
         teacher = SoftTarget.from_topk(
-            self.ids, self.logprobs, tail=self.tail, vocab_size=vocab_size, excluded=self.excluded
+            self.ids, logprobs, tail=self.tail, vocab_size=setting.vocab_size, excluded=unsmoothed
         )
         mass = target.settle().mass().unsqueeze(-1)  # (B, 1, T, 1)
-        listed = (self.logprobs > -math.inf).any(-1)[:, None, :, None]
+        listed = (logprobs > -math.inf).any(-1)[:, None, :, None]
         share = self.alpha * listed.to(mass.dtype)
         rows = tuple(
             Rows(row.table, row.index.unsqueeze(1), share * mass * row.weights.unsqueeze(1).to(mass.dtype))
             for row in teacher.rows
         )
-        rest = thinned(target, 1 - share, *rows)
+        rest = scale(target, 1 - share, *rows)
         ids = torch.cat([rest.ids, teacher.ids.unsqueeze(1)], -1)
         weights = torch.cat([rest.weights, share * mass * teacher.weights.unsqueeze(1).to(mass.dtype)], -1)
         return SoftTarget(ids, weights, rest.rows)
 
-    def options(self) -> dict[str, object]:
+    def options(self, setting: Setting | None = None) -> dict[str, object]:
         """The kind of store."""
         store = checksum(self.ids, self.logprobs)
         return {"k": self.ids.shape[-1], "crc": store, "tail": self.tail, "alpha": self.alpha}

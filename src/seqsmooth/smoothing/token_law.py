@@ -5,10 +5,13 @@ from __future__ import annotations
 from abc import abstractmethod
 from typing import ClassVar
 
+from seqsmooth.ops import targets
+from seqsmooth.ops.candidates import Candidates
 from seqsmooth.ops.sampling import Generator
 from seqsmooth.ops.soft_target import SoftTarget
 from seqsmooth.ops.tables import DenseTable, Table
 from seqsmooth.smoothing.law import Law
+from seqsmooth.smoothing.records import Setting, Truth
 
 
 class TokenLaw(Law):
@@ -21,24 +24,31 @@ class TokenLaw(Law):
 
     true_prefix_only: ClassVar[bool] = False
     """Whether the law is known on the ground truth's prefix alone."""
-
-    @property
-    def keeps_empty(self) -> bool:
-        """Whether a position of a target that is empty is empty after `spread`."""
-        return False
+    keeps_empty: ClassVar[bool] = False
+    """Whether a position of a target that is empty is empty after `spread`; if not, it is emptied again."""
+    multiplies: ClassVar[bool] = False
+    """Whether rows of tables are multiplied by M, token by token."""
 
     @abstractmethod
-    def spread(self, target: SoftTarget, *, vocab_size: int | None, generator: Generator | None) -> SoftTarget:
+    def spread(self, target: SoftTarget, setting: Setting, generator: Generator | None) -> SoftTarget:
         """The target q M. Rows of tables that are `mixed` have been multiplied by M before and stay."""
 
-    def even(self, vocab_size: int | None) -> Table | None:
-        """The table that a share alpha of every slot goes to, where that is all `spread` does to slots; or None."""
-        return None
+    def smooth_truth(self, truth: Truth, generator: Generator | None) -> Candidates:
+        """The measure delta(y*) M. A law may know a shorter way than through `spread`."""
+        made = targets.truth(truth)
+        return self.smooth(made, truth.setting, generator)
 
-    def mix(self, table: Table) -> DenseTable | None:
+    def smooth(self, made: Candidates, setting: Setting, generator: Generator | None) -> Candidates:
+        """Candidates of a sequence law with their targets spread."""
+        target = self.spread(made.target, setting, generator)
+        return made.aimed_at(target if self.keeps_empty else target.where(made.mask))
+
+    def mix(self, table: Table, setting: Setting) -> DenseTable | None:
         """A table's rows times M, where that is worth keeping between steps."""
         return None
 
-    def prepare(self, unsmoothed: tuple[int, ...]) -> TokenLaw:
-        """This law with no mass for the given ids, and with what can be computed once."""
-        return self
+    def __init_subclass__(cls) -> None:
+        """A law that spreads in its own way has no shorter way of another's."""
+        super().__init_subclass__()
+        if "spread" in vars(cls) and "smooth_truth" not in vars(cls):
+            cls.smooth_truth = TokenLaw.smooth_truth  # type: ignore[method-assign]

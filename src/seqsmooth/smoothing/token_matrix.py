@@ -5,15 +5,18 @@ Rows are made some at a time, so that S need not be in memory as a whole.
 
 from __future__ import annotations
 
-from typing import Literal, NamedTuple
+from collections.abc import Sequence
+from dataclasses import replace
+from typing import ClassVar, Literal
 
 import torch
-from torch import Tensor
+from torch import Tensor, nn
 
 from seqsmooth.ops import checks
 from seqsmooth.ops.sampling import Generator, categorical
 from seqsmooth.ops.similarity import ROW_ELEMENTS, SimilarityTable
 from seqsmooth.ops.tables import DenseTable, SetTable, SparseTable, Table, UniformTable, padded_rows
+from seqsmooth.smoothing.law import Tables
 
 Mode = Literal["dense", "sampled", "top-k"]
 TopTail = Literal["renormalise", "zero"]
@@ -24,15 +27,82 @@ STORED_VOCABULARY = 20_000
 CHUNK_ROWS = 1024
 
 
-class Kept(NamedTuple):
-    """What is kept of a matrix between steps: nothing, where rows are made when they are needed."""
+class KeptMatrix(Tables):
+    """What is kept of a matrix between steps: only `known`, where rows are computed when they are needed."""
 
-    table: Tensor | None = None
+    NAMES: ClassVar[tuple[str, ...]] = ("known", "table", "neighbours", "masses")
+
+    known: Tensor
+    """(V,) bool, the tokens that have a vector and may get mass."""
+    table: Tensor | None
     """(V, W) rows in full, with W - V columns of padding; or (V, k), masses of the nearest."""
-    neighbours: Tensor | None = None
+    neighbours: Tensor | None
     """(V, k) the nearest of each token, where only these are kept."""
-    masses: Tensor | None = None
+    masses: Tensor | None
     """(V,) mass of each row; where only the nearest are kept, what the others have."""
+
+    def __init__(
+        self,
+        law: SimilarityTable,
+        table: Tensor | None = None,
+        neighbours: Tensor | None = None,
+        masses: Tensor | None = None,
+    ) -> None:
+        super().__init__()
+        self.register_buffer("known", law.known, persistent=False)
+        for name, value in (("table", table), ("neighbours", neighbours), ("masses", masses)):
+            self.register_buffer(name, value, persistent=False)
+        self._law = law
+        self._rows: DenseTable | SparseTable | None = None
+
+    @property
+    def in_full(self) -> bool:
+        """Whether all entries are kept."""
+        return self.table is not None and self.neighbours is None
+
+    def matrix(
+        self,
+        units: Tensor,  # (V, D), where they are now
+        counts: Tensor | None,  # (V,)
+    ) -> TokenMatrix:
+        """The rows, as a table: those that are kept, or a law that computes them."""
+        if self.table is None:
+            if self._law.units is not units or self._law.known is not self.known:  # which moving to a device replaces
+                self._law = replace(self._law, units=units, known=self.known, counts=counts)
+            return self._law
+        if self._rows is None or self.table is not _values(self._rows):
+            if self.neighbours is None:
+                assert self.masses is not None
+                self._rows = DenseTable(self.table, self.masses, columns=units.shape[0])
+            else:
+                self._rows = SparseTable(self.neighbours, self.table, units.shape[0], distinct=True)
+        return self._rows
+
+    def take(self, other: KeptMatrix) -> None:
+        """Overwrite what is kept by that of another law, in place: a CUDA graph that reads it sees the new one."""
+        check_shapes(self, other, self.NAMES)
+        for name, mine in self.named_buffers():
+            mine.copy_(getattr(other, name))
+        if self.table is None:
+            self._law.take(other._law)
+
+    def extra_repr(self) -> str:
+        """What is kept."""
+        if self.neighbours is not None:
+            return f"the {self.neighbours.shape[1]} nearest"
+        return "computed when needed" if self.table is None else "in full"
+
+
+def check_shapes(law: nn.Module, other: nn.Module, names: Sequence[str]) -> None:
+    """Refuse a law whose tensors are not like those that they shall overwrite."""
+    for name in names:
+        values = getattr(law, name), getattr(other, name)
+        mine, theirs = (None if value is None else tuple(value.shape) for value in values)
+        checks.must(mine == theirs, "other", f"a law with {name} of shape {mine}", "another")
+
+
+def _values(rows: DenseTable | SparseTable) -> Tensor:
+    return rows.values if isinstance(rows, DenseTable) else rows.weights
 
 
 def check_choices(mode: Mode, k: int | None, tail: TopTail, stored: bool | torch.dtype | None, vocab_size: int) -> None:
@@ -51,7 +121,7 @@ def check_choices(mode: Mode, k: int | None, tail: TopTail, stored: bool | torch
 
 def keep(
     law: SimilarityTable, alpha: float, mode: Mode, k: int | None, tail: TopTail, stored: bool | torch.dtype | None
-) -> Kept:
+) -> KeptMatrix:
     """What these choices keep: of M = (1 - alpha) I + alpha S where that says all of a target, or else of S."""
     if mode == "top-k":
         assert k is not None
@@ -59,22 +129,22 @@ def keep(
     if stored is None:
         stored = law.vocab_size <= STORED_VOCABULARY
     if not stored:
-        return Kept()
+        return KeptMatrix(law)
     share = alpha if mode == "dense" else 1.0  # tokens are drawn from S itself
     return _in_full(law, share, torch.float16 if stored == torch.float16 else law.units.dtype)
 
 
-def _nearest(law: SimilarityTable, k: int, tail: TopTail) -> Kept:
+def _nearest(law: SimilarityTable, k: int, tail: TopTail) -> KeptMatrix:
     """The k largest entries of each row of S."""
     best = [law.rows(tokens).topk(k, -1) for tokens in token_chunks(law.vocab_size, law.units.device)]
     weights = torch.cat([part.values for part in best])
     total = weights.sum(-1)
     if tail == "renormalise":
         weights = weights / total.unsqueeze(-1)
-    return Kept(weights, torch.cat([part.indices for part in best]), 1 - total)
+    return KeptMatrix(law, weights, torch.cat([part.indices for part in best]), 1 - total)
 
 
-def _in_full(law: SimilarityTable, share: float, dtype: torch.dtype) -> Kept:
+def _in_full(law: SimilarityTable, share: float, dtype: torch.dtype) -> KeptMatrix:
     """All entries of (1 - share) I + share S; masses are those of the rounded rows."""
     size = law.vocab_size
     table = padded_rows(size, size, dtype, law.units.device)
@@ -84,7 +154,7 @@ def _in_full(law: SimilarityTable, share: float, dtype: torch.dtype) -> Kept:
         rows[torch.arange(len(tokens), device=rows.device), tokens] += 1 - share
         table[tokens, :size] = rows.to(dtype)
         masses[tokens] = table[tokens].to(masses.dtype).sum(-1)
-    return Kept(table, None, masses)
+    return KeptMatrix(law, table, None, masses)
 
 
 def rows_of(

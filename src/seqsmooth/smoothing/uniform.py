@@ -2,14 +2,18 @@
 
 from __future__ import annotations
 
+from typing import ClassVar
+
 import torch
 from torch import Tensor
 
-from seqsmooth.ops import checks
+from seqsmooth.ops import checks, targets
+from seqsmooth.ops.candidates import Candidates
 from seqsmooth.ops.sampling import Generator
 from seqsmooth.ops.soft_target import Rows, SoftTarget
 from seqsmooth.ops.tables import UniformTable
 from seqsmooth.smoothing.pools import VOCAB_SIZE_RULE
+from seqsmooth.smoothing.records import Setting, Truth
 from seqsmooth.smoothing.token_law import TokenLaw
 
 
@@ -29,29 +33,13 @@ class Uniform(TokenLaw):
     """
 
     name = "uniform"
+    keeps_empty: ClassVar[bool] = True
 
     def __init__(self, alpha: float = 0.1) -> None:
         super().__init__(alpha)
-        self.excluded: tuple[int, ...] = ()
 
-    def prepare(self, unsmoothed: tuple[int, ...]) -> Uniform:
-        """The same without mass for the given ids."""
-        law = self.twin()
-        law.excluded = unsmoothed
-        return law
-
-    @property
-    def keeps_empty(self) -> bool:
-        """An empty slot or row has an empty row of S."""
-        return True
-
-    def even(self, vocab_size: int | None) -> UniformTable | None:
-        """The table of S, unless a law that is made of this one spreads in its own way."""
-        return self._table(vocab_size) if type(self).spread is Uniform.spread else None
-
-    def spread(self, target: SoftTarget, *, vocab_size: int | None, generator: Generator | None) -> SoftTarget:
-        """A row of S for each slot, and for each row of another table; all rows of S are the same."""
-        table = self._table(vocab_size)
+    def spread(self, target: SoftTarget, setting: Setting, generator: Generator | None) -> SoftTarget:
+        """Q M = (1 - alpha) q + alpha |q| u: all rows of S are the same u, so only the mass of q counts."""
         index, weights = [target.ids], [target.weights]
         for row in target.rows:
             index.append(row.index.clamp_max(0))  # of rows that are all alike, the first
@@ -60,21 +48,28 @@ class Uniform(TokenLaw):
             ids, mass = torch.cat(index, -1), torch.cat([part.to(weights[0].dtype) for part in weights], -1)
         else:
             ids, mass = target.ids, target.weights
-        return thinned(target, 1 - self.alpha, Rows(table, ids, self.alpha * mass))
+        return scale(target, 1 - self.alpha, Rows(_table(setting), ids, self.alpha * mass))
 
-    def options(self) -> dict[str, object]:
+    def smooth_truth(self, truth: Truth, generator: Generator | None) -> Candidates:
+        """(1 - alpha) delta(y*) + alpha u, in the launch that reads the targets."""
+        return targets.truth(truth, share=self.alpha, table=_table(truth.setting) if self.alpha > 0 else None)
+
+    def options(self, setting: Setting | None = None) -> dict[str, object]:
         """The share spread."""
         return {"alpha": self.alpha}
 
-    def _table(self, vocab_size: int | None) -> UniformTable:
-        if vocab_size is None:
-            raise checks.wrong("vocab_size", VOCAB_SIZE_RULE, None)
-        if vocab_size <= len(self.excluded):
-            raise checks.wrong("vocab_size", "more than the special tokens that get no mass", vocab_size)
-        return UniformTable(vocab_size, self.excluded)
+
+def _table(setting: Setting) -> UniformTable:
+    """u, without the tokens that get no mass."""
+    excluded = setting.specials.ids("unsmoothed")
+    if setting.vocab_size is None:
+        raise checks.wrong("vocab_size", VOCAB_SIZE_RULE, None)
+    if setting.vocab_size <= len(excluded):
+        raise checks.wrong("vocab_size", "more than the special tokens that get no mass", setting.vocab_size)
+    return UniformTable(setting.vocab_size, excluded)
 
 
-def thinned(target: SoftTarget, share: float | Tensor, *more: Rows) -> SoftTarget:
+def scale(target: SoftTarget, share: float | Tensor, *more: Rows) -> SoftTarget:
     """A share of a target's mass, and more rows beside it."""
     rows = tuple(Rows(row.table, row.index, share * row.weights) for row in target.rows)
     return SoftTarget(target.ids, share * target.weights, (*rows, *more))

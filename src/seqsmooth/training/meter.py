@@ -5,17 +5,13 @@ from __future__ import annotations
 import math
 import time
 from dataclasses import dataclass
-from typing import Any
 
 import torch
 from torch import Tensor
 
 from seqsmooth.data import Batch
-from seqsmooth.ops.edit_distance import edit_distance
 from seqsmooth.ops.precision import finest
-from seqsmooth.ops.soft_target import IGNORED
 from seqsmooth.smoothing import Objective
-from seqsmooth.smoothing.records import Truth
 from seqsmooth.training.step import Report
 
 
@@ -99,21 +95,6 @@ def corruption(objective: Objective, batch: Batch) -> Tensor:  # ()
     """The share of the positions of a batch that the sequence law changes, before `alpha` takes its part.
 
     It is the law's own probability where that has a closed form. Where lengths change it is measured on one sample of
-    each sequence, as edits a position, with a generator of its own: training goes on as if nobody had looked.
+    each sequence, with a generator of its own: training goes on as if nobody had looked.
     """
-    law: Any = getattr(objective.sequence, "proposal", objective.sequence)
-    pad = objective.specials.pad
-    ignored = (objective.ignore_index,) if pad is None else (objective.ignore_index, pad)
-    given = (batch.targets, None, batch.references, objective.specials, objective.vocab_size)
-    truth = Truth(*given, ignored=ignored)
-    positions = truth.mask.sum().clamp_min(1)
-    if hasattr(law, "flip_probability"):
-        share: Tensor = law.flip_probability(truth).sum() / positions
-        return share
-    if not hasattr(law, "draw"):
-        return torch.zeros((), device=positions.device)
-    source = torch.Generator(batch.targets.device).manual_seed(0)
-    draws = law.draw(truth, 1, source)
-    sampled = torch.where(draws.mask, draws.tokens, IGNORED)
-    targets = torch.where(truth.mask, truth.tokens, IGNORED).unsqueeze(1)
-    return edit_distance(sampled, targets).sum() / positions
+    return objective.change_rate(batch.targets, batch.references)

@@ -78,14 +78,12 @@ class TrainingStep:
         checks.must(known in (None, wide), "objective", f"over the model's {wide} tokens", f"over {known}")
         bos = objective.specials.bos
         checks.must(bos is not None, "objective.specials.bos", "given, for the decoder starts from it", None)
-        assert bos is not None
         home = model.head.weight.device
         for buffer in objective.buffers():
             checks.device("objective", buffer, home, " of the model (`objective.to(...)` moves it)")
         self.model = model
         self.objective = objective
         self.optimizer = optimizer
-        self.bos = bos
         self.clip = None if clip is None else checks.positive("clip", clip)
         self.autocast = autocast
         self.generator = generator
@@ -116,7 +114,8 @@ class TrainingStep:
         with torch.autocast(self.device.type, self.autocast, enabled=self.autocast is not None):
             if self.objective.lazy:
                 candidates = self._propose(batch, self._aside)
-                hidden = self.model(batch.inputs, self._shifted(batch.targets))
+                # What `candidates.inputs` are when lazy, without waiting for the candidates.
+                hidden = self.model(batch.inputs, self.objective.truth(batch.targets).inputs)
             else:
                 candidates = self._propose(batch)
                 hidden = self.model(batch.inputs, candidates.inputs)
@@ -129,28 +128,17 @@ class TrainingStep:
         checks.must(self.world == 1 or all(batch.tokens is not None for batch in batches), "batches", rule, "not")
         if len(batches) == 1:
             return batches[0].tokens
-        counts = [self._count(batch) if batch.tokens is None else batch.tokens for batch in batches]
+        counts = [
+            self.objective.truth(batch.targets).mask.sum() if batch.tokens is None else batch.tokens
+            for batch in batches
+        ]
         return torch.stack(counts).sum()
-
-    def _count(self, batch: Batch) -> Tensor:  # ()
-        pad, ignored = self.objective.specials.pad, self.objective.ignore_index
-        counted = batch.targets != ignored
-        return (counted if pad is None else counted & (batch.targets != pad)).sum()
 
     def _propose(self, batch: Batch, stream: torch.cuda.Stream | None = None) -> Candidates:
         with torch.autocast(self.device.type, enabled=False):  # weights and rewards are few, and keep their precision
             return self.objective.propose(
                 batch.targets, references=batch.references, generator=self.generator, stream=stream
             )
-
-    def _shifted(
-        self,
-        targets: Tensor,  # (B, T)
-    ) -> Tensor:  # (B, T)
-        """What `Candidates.inputs` are when lazy, without waiting for the candidates."""
-        ignored = targets == self.objective.ignore_index
-        read = targets.masked_fill(ignored, self.objective.specials.filler)
-        return torch.nn.functional.pad(read[:, :-1], (1, 0), value=self.bos)
 
     def _update(self) -> Tensor | None:
         if self.world > 1:

@@ -14,8 +14,8 @@ import triton.language as tl
 from torch import Tensor
 
 from seqsmooth.ops.kernels.launching import launch
+from seqsmooth.ops.pools import NO_TOKEN, Distinct
 
-NO_TOKEN = torch.iinfo(torch.int64).max
 MOST_SORTED = 512
 """The longest list that one program sorts."""
 MOST_FLAGGED = 2**20
@@ -25,17 +25,6 @@ WORDS = 4096
 MOST_PARTS = 32
 MOST_EXCLUDED = 5
 ABSENT = -1
-
-
-@dataclass(frozen=True, eq=False)
-class Distinct:
-    """G sets, each with its size."""
-
-    ids: Tensor  # (G, P) int64, ascending; NO_TOKEN past the end
-    sizes: Tensor  # (G,) int64
-    slots: Tensor  # (G, P) the same ids; 0 past the end
-    shares: Tensor  # (G, P) float32, 1 / size; 0 past the end
-    places: Tensor | None  # (V,) int32, the place of each token in the one set, -1 for none; None where not known
 
 
 def serves(groups: int, length: int, vocab_size: int | None) -> bool:

@@ -3,111 +3,123 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
+from typing import NamedTuple
 
 import torch
 from torch import Tensor
 
+from seqsmooth.ops.candidates import Candidates
 from seqsmooth.ops.kernels.launching import launch
-from seqsmooth.ops.kernels.pools import Flags, barred
+from seqsmooth.ops.kernels.pools import Flags, barred, takes_flags
 from seqsmooth.ops.kernels.sites import FusedSites, nowhere, numbered
 from seqsmooth.ops.kernels.sizes import blocks, power_of_2
+from seqsmooth.ops.kernels.sorted_target import MOST_LISTED
 from seqsmooth.ops.kernels.target_kernels import batch_kernel, sample_kernel, target_kernel
 from seqsmooth.ops.philox import Philox
-from seqsmooth.ops.positions import Reading, Source
+from seqsmooth.ops.pools import AllTokens, Pool, TokenSets
 from seqsmooth.ops.sampling import Generator, check_device, uniforms
-from seqsmooth.ops.tables import SetTable
+from seqsmooth.ops.soft_target import Rows, SoftTarget
+from seqsmooth.ops.tables import SetTable, Table
+from seqsmooth.ops.targets import ChangeLaw, Draws, Source
 
 FEW = 2048
 """Positions of a batch for which many programs of one warp draw faster than fewer and larger ones."""
+SHORT = 64
+"""A list of no more tokens costs a loss less than a row in full."""
+MOST_STEPS = 8192
+"""The longest sequence that a kernel draws at once."""
 MOST_READERS = 32
 """Programs that read a batch, where each of them looks at all of it first."""
 
 
-@dataclass(frozen=True, eq=False)
-class Sampled:
-    """Samples of `Hamming`."""
-
-    reading: Reading
-    tokens: Tensor  # (B, L, T) int64
-    mask: Tensor  # (B, L, T) bool
-    log_prob: Tensor  # (B, L) float64
-
-
-def truth(source: Source, share: float = 0.0) -> Reading:
-    """All mass on the ground truth, but for a share that is set apart if there is one."""
-    out = _allocate(source, 1, apart=share > 0)
+def truth(source: Source, share: float, table: Table | None) -> Candidates:
+    """All mass on the ground truth, but for a share that goes to the rows of a table if there is one."""
+    out = _allocate(source)
+    spread = None if table is None else torch.empty_like(out.weights)
     (given, constants), (places, more) = _arguments(out, source, math.inf), nowhere()
     launch(
         target_kernel,
         _blocks(source),
-        (*given, *places, out.apart, None, share),
+        (*given, *places, spread, None, share),
         constants | more | {"SMOOTHED": False, "SETS": False, "BLOCK": 128},
     )
-    return out
+    if table is None or spread is None:
+        return _candidates(source, out)
+    return _candidates(source, out, Rows(table, out.ids, spread))
 
 
-def expectation(source: Source, sites: FusedSites, alpha: float, *, sets: bool) -> tuple[Reading, Tensor, Tensor]:
+def expectation(
+    source: Source, pool: Pool, law: ChangeLaw, alpha: float, table: Table | None, *, listed: bool
+) -> Candidates:
     """The closed form: the mass on the truth, the number of each position's pool (B, 1, T, 1), and the weight of that.
 
-    The rows of pools have a mass of 1, or (`sets`) as much as they have tokens.
+    The rows of pools have a mass of 1, or, where they are sets, as much as they have tokens.
     """
-    out = _allocate(source, 1)
+    sets = None
+    if table is None and not listed and isinstance(pool, TokenSets):
+        if _has_row(source, pool):
+            return batch_expectation(source, pool, law, alpha)
+        sets = _sets(pool)
+    out = _allocate(source)
     index, background = torch.empty_like(out.ids), torch.empty_like(out.weights)
+    sites = _sites(source, pool, law)
     (given, constants), (places, more) = _arguments(out, source, math.inf), sites.arguments()
     launch(
         target_kernel,
         _blocks(source),
         (*given, *places, background, index, alpha),
-        constants | more | {"SMOOTHED": True, "SETS": sets, "BLOCK": 128},
+        constants | more | {"SMOOTHED": True, "SETS": sets is not None, "BLOCK": 128},
     )
-    return out, index, background
+    return _candidates(source, out, Rows(table or sets or pool.table, index, background))
 
 
-def batch_expectation(
-    source: Source, sites: FusedSites, alpha: float, excluded: tuple[int, ...]
-) -> tuple[Reading, Tensor, Tensor, SetTable]:
-    """The same over the batch's own tokens but the excluded ones, of which it makes a table of one row."""
+def batch_expectation(source: Source, pool: TokenSets, law: ChangeLaw, alpha: float) -> Candidates:
+    """The closed form over the batch's own tokens, of which the same launch makes a table of one row."""
+    assert pool.vocab_size is not None
     batch, steps = source.targets.shape
-    out, device = _allocate(source, 1), source.targets.device
+    out, device = _allocate(source), source.targets.device
     index, background = torch.empty_like(out.ids), torch.empty_like(out.weights)
-    bits = torch.empty(blocks(sites.vocab_size, 8), dtype=torch.uint8, device=device)
+    bits = torch.empty(blocks(pool.vocab_size, 8), dtype=torch.uint8, device=device)
     masses = torch.empty(1, dtype=torch.float32, device=device)
     programs = max(1, min(MOST_READERS, blocks(batch * steps, 128)))
-    flags = Flags.over(sites.vocab_size, batch * steps, programs, device)
+    flags = Flags.over(pool.vocab_size, batch * steps, programs, device)
     part = power_of_2(blocks(bits.shape[0], programs), 256)
+    undrawn = tuple(token for token in pool.excluded if token not in source.ignored)
+    sites = FusedSites(source.frozen, law.tau, law.rate, None, None, pool.vocab_size, undrawn)
     (given, constants), (first, second, _) = _arguments(out, source, math.inf), sites.law()
     row = (flags.eights, bits, bits.shape[0], masses)
     launch(
         batch_kernel,
         (programs + 1,),
-        (*given, *flags.memory, *row, sites.vocab_size, first, second, background, index, alpha),
-        constants | sites.constants() | barred(excluded) | flags.constants | {"PART": part, "BLOCK": 128},
+        (*given, *flags.memory, *row, pool.vocab_size, first, second, background, index, alpha),
+        constants | sites.constants() | barred(pool.excluded) | flags.constants | {"PART": part, "BLOCK": 128},
         num_warps=8,
     )
-    return out, index, background, SetTable(bits.unsqueeze(0), masses, sites.vocab_size)
+    return _candidates(source, out, Rows(SetTable(bits.unsqueeze(0), masses, pool.vocab_size), index, background))
 
 
-def draws(source: Source, sites: FusedSites, number: int, generator: Generator | None, alpha: float) -> Sampled:
+def draws(source: Source, pool: Pool, law: ChangeLaw, number: int, generator: Generator | None) -> Draws:
     """Samples of equal weight beside the truth, and themselves, with the logarithms of their probability."""
     batch, steps = source.targets.shape
     device = source.targets.device
     tokens = torch.empty(batch, number, steps, dtype=torch.int64, device=device)
     mask = torch.empty_like(tokens, dtype=torch.bool)
     log_prob = torch.empty(batch, number, dtype=torch.float64, device=device)
-    drawn = (tokens, mask.view(torch.uint8), log_prob)
-    return Sampled(samples(source, sites, number, generator, alpha, drawn), tokens, mask, log_prob)
+    sequences = (tokens, mask.view(torch.uint8), log_prob)
+    beside = samples(source, pool, law, number, generator, 1.0, sequences)
+    return Draws(tokens, mask, log_prob, beside_truth=beside)
 
 
 def samples(
     source: Source,
-    sites: FusedSites,
+    pool: Pool,
+    law: ChangeLaw,
     number: int,
     generator: Generator | None,
     alpha: float,
-    drawn: tuple[Tensor, Tensor, Tensor] | None = None,
-) -> Reading:
-    """Samples of equal weight beside the truth; `drawn` is where `draws` wants what else is known of them.
+    sequences: tuple[Tensor, Tensor, Tensor] | None = None,
+) -> Candidates:
+    """Samples of equal weight beside the truth; `sequences` is where `draws` wants what else is known of them.
 
     A generator that counts on the device is drawn from in the same launch.
     """
@@ -122,46 +134,100 @@ def samples(
     wide = power_of_2(steps)
     slim = batch * steps <= FEW and wide <= 64
     tall = min(power_of_2(number), max(1, (64 if slim else 512) // wide))
+    sites = _sites(source, pool, law)
     (given, constants), (places, more) = _arguments(out, source, float(number)), sites.arguments()
     constants |= _tile(batch, steps, 256) if slim else {}
     weights = (1 - alpha, alpha / number)
     launch(
         sample_kernel,
         (batch + 1, blocks(number, tall)),
-        (*given, *places, points, state, *(drawn or (None, None, None)), number, *weights),
-        constants | more | {"DRAWN": drawn is not None, "GIVEN": points is not None, "WIDE": wide, "TALL": tall},
+        (*given, *places, points, state, *(sequences or (None, None, None)), number, *weights),
+        constants | more | {"DRAWN": sequences is not None, "GIVEN": points is not None, "WIDE": wide, "TALL": tall},
         num_warps=1 if slim else 4 if wide * tall <= 1024 else 8,
     )
-    return out
+    return _candidates(source, out)
 
 
-def _allocate(source: Source, slots: int, *, apart: bool = False) -> Reading:
-    """Memory for what the kernels write."""
+class Written(NamedTuple):
+    """Memory for what the kernels write, as `Candidates` have it."""
+
+    tokens: Tensor
+    mask: Tensor
+    labels: Tensor
+    number: Tensor
+    inputs: Tensor | None
+    ids: Tensor
+    weights: Tensor
+    whole: Tensor
+    ess: Tensor
+
+
+def _allocate(source: Source, slots: int = 1) -> Written:
     batch, steps = source.targets.shape
     device = source.targets.device
     labels = torch.empty(batch, 1, steps, dtype=torch.int64, device=device)
     # Nothing of its own where K = 1: the labels.
     ids = labels.unsqueeze(-1) if slots == 1 else torch.empty(batch, 1, steps, slots, dtype=torch.int64, device=device)
-    weights = torch.empty_like(ids, dtype=torch.float32)
-    return Reading(
+    return Written(
         tokens=torch.empty_like(labels),
         mask=torch.empty_like(labels, dtype=torch.bool),
         labels=labels,
-        count=torch.empty((), dtype=torch.int64, device=device),
+        number=torch.empty((), dtype=torch.int64, device=device),
         inputs=None if source.bos is None else torch.empty(batch, steps, dtype=torch.int64, device=device),
         ids=ids,
-        weights=weights,
+        weights=torch.empty_like(ids, dtype=torch.float32),
         whole=torch.empty(batch, 1, dtype=torch.float32, device=device),
         ess=torch.empty((), dtype=torch.float32, device=device),
-        apart=torch.empty_like(weights) if apart else None,
     )
 
 
-def _arguments(out: Reading, source: Source, ess: float) -> tuple[tuple[object, ...], dict[str, object]]:
+def _candidates(source: Source, out: Written, *rows: Rows) -> Candidates:
+    return Candidates(
+        sequences=out.tokens,
+        mask=out.mask,
+        weights=out.whole,
+        target=SoftTarget(out.ids, out.weights, rows),
+        labels=out.labels,
+        count=out.number,
+        ess=out.ess,
+        bos=source.bos,
+        read=out.inputs,
+        maker=source.maker,
+    )
+
+
+def _sites(source: Source, pool: Pool, law: ChangeLaw) -> FusedSites:
+    """A law and a pool as the kernels take them."""
+    if isinstance(pool, AllTokens):
+        return FusedSites(source.frozen, law.tau, law.rate, None, None, pool.vocab_size, pool.undrawn)
+    assert isinstance(pool, TokenSets)
+    sets = pool.distinct
+    known = (sets.ids, sets.sizes, pool.vocab_size or 0, (), sets.places)
+    return FusedSites(source.frozen, law.tau, law.rate, *known)
+
+
+def _has_row(source: Source, pool: TokenSets) -> bool:
+    """Whether the pool is the batch itself, with so many tokens that a row over the vocabulary is better than a list.
+
+    A loss would have to write it out itself from a list of many tokens.
+    """
+    length = source.targets.numel()
+    return pool.whole_batch and length > SHORT and takes_flags(length, pool.vocab_size)
+
+
+def _sets(pool: TokenSets) -> SetTable | None:
+    """A table of lists that are too long for the loss kernels; None for any other pool."""
+    if pool.groups == 1 or pool.listed.shape[1] < MOST_LISTED or pool.vocab_size is None:
+        return None
+    ids = pool.distinct.ids
+    return SetTable.of(ids, ids < pool.vocab_size, pool.vocab_size)
+
+
+def _arguments(out: Written, source: Source, ess: float) -> tuple[tuple[object, ...], dict[str, object]]:
     """What all kernels take, and the constants among it."""
     targets, ignored = source.targets, source.ignored
     assert len(ignored) <= 2
-    written = (out.tokens, out.inputs, out.mask.view(torch.uint8), out.labels, out.count, out.ids)
+    written = (out.tokens, out.inputs, out.mask.view(torch.uint8), out.labels, out.number, out.ids)
     given = (targets, *targets.stride(), *targets.shape, *written, out.weights, out.whole, out.ess, ess)
     constants: dict[str, object] = {"FILLER": source.filler, "BOS": source.bos}
     return given, constants | numbered("IGNORED", ignored, 2) | _tile(*targets.shape)
