@@ -26,7 +26,7 @@ def row_of(targets: Tensor, excluded: tuple[int, ...], size: int) -> SetTable:
     from seqsmooth.ops.kernels.targets import batch_expectation
 
     pool = TokenSets(targets.reshape(1, -1), excluded, size, whole_batch=True)
-    candidates = batch_expectation(Source(targets, (-100,), 0, None, (), -1), pool, ss.Hamming(rate=0.5), 0.5)
+    candidates = batch_expectation(Source(targets, (-100,), 0, None, (), (), -1), pool, ss.Hamming(rate=0.5), 0.5)
     assert torch.equal(candidates.labels.squeeze(1), targets)  # of every block, whichever program has read it
     table = candidates.target.rows[0].table
     assert isinstance(table, SetTable)

@@ -11,7 +11,7 @@ import torch
 from torch import Tensor
 
 from seqsmooth.ops import checks
-from seqsmooth.ops.precision import widen
+from seqsmooth.ops.dispatch import widen
 
 Pair = tuple[Tensor, Tensor]
 """Token ids, int64, and log-probabilities, both (..., K)."""

@@ -10,8 +10,8 @@ from torch import Tensor
 from seqsmooth.distillation.topk import TopK
 from seqsmooth.ops import checks
 from seqsmooth.ops.cross_entropy import Reduction, RowLosses, check_divisor, cross_entropy, reduced_job
+from seqsmooth.ops.dispatch import widen
 from seqsmooth.ops.head import linear_cross_entropy
-from seqsmooth.ops.precision import widen
 from seqsmooth.ops.soft_target import TAILS, SoftTarget, Tail
 
 LEAST = -1e30

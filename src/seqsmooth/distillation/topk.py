@@ -12,7 +12,7 @@ from torch import Tensor
 
 from seqsmooth.distillation import formats
 from seqsmooth.ops import checks
-from seqsmooth.ops.precision import widen
+from seqsmooth.ops.dispatch import widen
 from seqsmooth.ops.soft_target import TAILS, SoftTarget, Tail
 
 

@@ -12,8 +12,7 @@ from torch.nn import functional as F
 
 from seqsmooth.ops import checks
 from seqsmooth.ops.soft_target import IGNORED
-from seqsmooth.smoothing import Objective
-from seqsmooth.smoothing.records import Candidates
+from seqsmooth.smoothing import Candidates, Objective
 
 
 @dataclass(frozen=True, eq=False)

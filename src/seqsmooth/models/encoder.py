@@ -11,7 +11,7 @@ from torch import Tensor, nn
 
 from seqsmooth.models.model import check_number
 from seqsmooth.ops import checks
-from seqsmooth.ops.precision import widen
+from seqsmooth.ops.dispatch import widen
 
 Kind = Literal["lstm", "gru"]
 KINDS: tuple[Kind, ...] = ("lstm", "gru")

@@ -9,7 +9,7 @@ from __future__ import annotations
 import torch
 from torch import Tensor
 
-from seqsmooth.ops.precision import widen
+from seqsmooth.ops.dispatch import widen
 
 
 def additive_attention(

@@ -53,23 +53,6 @@ class Candidates:
         if self.stream is not None:
             torch.cuda.current_stream(self.stream.device).wait_stream(self.stream)
 
-    def aimed_at(self, target: SoftTarget, ess: Tensor | None = None) -> Candidates:
-        """The same prefixes with another target."""
-        if target is self.target:
-            return self
-        return Candidates(
-            self.sequences,
-            self.mask,
-            self.weights,
-            target,
-            self.labels,
-            self.count,
-            self.ess if ess is None else ess,
-            self.bos,
-            self.read,
-            self.maker,
-        )
-
     @property
     def inputs(self) -> Tensor:  # (B, K', T)
         """Decoder inputs for teacher forcing, `shifted` by the BOS of the objective's specials."""

@@ -9,7 +9,7 @@ import torch
 from torch import Tensor
 
 from seqsmooth.ops import checks, dispatch
-from seqsmooth.ops.precision import finest
+from seqsmooth.ops.dispatch import finest
 from seqsmooth.ops.soft_target import IGNORED, SoftTarget
 from seqsmooth.ops.tables import masked_dot
 

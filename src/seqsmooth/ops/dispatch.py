@@ -1,4 +1,4 @@
-"""Which arithmetic runs: the Triton kernels, or plain torch.
+"""Which arithmetic runs, the Triton kernels or plain torch, and in which float types.
 
 Kernels run where the tensors are on a GPU and Triton is installed, and plain torch everywhere else: on the CPU, in
 double precision, and inside `torch.compile`, `torch.func` and forward-mode derivatives, which take what they need from
@@ -28,7 +28,8 @@ VARIABLE = "SEQSMOOTH_KERNELS"
 def choice() -> Choice:
     """What the environment asks for."""
     asked = os.environ.get(VARIABLE, "auto")
-    checks.one_of(VARIABLE, asked, CHOICES)
+    if asked not in CHOICES:
+        checks.one_of(VARIABLE, asked, CHOICES)
     return cast(Choice, asked)
 
 
@@ -45,10 +46,11 @@ def fused(*values: Tensor | None) -> bool:
             on_gpu = on_gpu and value.is_cuda
     if asked == "auto":
         return on_gpu and installed() and not _interpreted()
-    able = on_gpu or _interpreted()
-    checks.must(installed(), VARIABLE, "'auto' or 'torch' where Triton is not installed", repr(asked))
-    rule = "'auto' or 'torch' for tensors on the CPU (or set TRITON_INTERPRET=1)"
-    checks.must(able, VARIABLE, rule, repr(asked))
+    if not installed():
+        raise checks.wrong(VARIABLE, "'auto' or 'torch' where Triton is not installed", repr(asked))
+    if not (on_gpu or _interpreted()):
+        rule = "'auto' or 'torch' for tensors on the CPU (or set TRITON_INTERPRET=1)"
+        raise checks.wrong(VARIABLE, rule, repr(asked))
     return True
 
 
@@ -67,3 +69,13 @@ def path() -> str:
 
 def _interpreted() -> bool:
     return os.environ.get("TRITON_INTERPRET") == "1"
+
+
+def finest(device: torch.device) -> torch.dtype:
+    """The type for weights and probabilities, of which there are few: double where the device has it."""
+    return torch.float32 if device.type == "mps" else torch.float64
+
+
+def widen(values: Tensor) -> Tensor:
+    """The type for sums over the vocabulary: fp32, or double if the values are."""
+    return values if values.dtype == torch.float64 else values.float()

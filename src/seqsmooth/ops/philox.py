@@ -6,7 +6,7 @@ import torch
 from torch import Tensor
 
 from seqsmooth.ops import checks, dispatch
-from seqsmooth.ops.precision import finest
+from seqsmooth.ops.dispatch import finest
 
 ROUNDS = 10
 FACTORS = 0xD2511F53, 0xCD9E8D57

@@ -11,7 +11,7 @@ from torch import Tensor
 from torch.nn import functional as F
 
 from seqsmooth.ops import checks, dispatch
-from seqsmooth.ops.precision import finest
+from seqsmooth.ops.dispatch import finest
 from seqsmooth.ops.sampling import Generator, categorical
 from seqsmooth.ops.tables import DenseTable, SparseTable, Table, UniformTable
 

@@ -10,8 +10,8 @@ import torch
 from torch import Tensor
 
 from seqsmooth.ops import checks
+from seqsmooth.ops.dispatch import finest
 from seqsmooth.ops.philox import Philox
-from seqsmooth.ops.precision import finest
 
 Generator = torch.Generator | Philox
 """A source of random numbers."""

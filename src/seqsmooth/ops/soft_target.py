@@ -11,7 +11,7 @@ import torch
 from torch import Tensor
 
 from seqsmooth.ops import checks
-from seqsmooth.ops.precision import widen
+from seqsmooth.ops.dispatch import widen
 from seqsmooth.ops.tables import DenseTable, SparseTable, Table, UniformTable
 
 IGNORED = -100

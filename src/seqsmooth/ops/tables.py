@@ -15,7 +15,7 @@ from torch import Tensor
 from torch.nn import functional as F
 
 from seqsmooth.ops import checks
-from seqsmooth.ops.precision import widen
+from seqsmooth.ops.dispatch import widen
 
 
 class Table(Protocol):

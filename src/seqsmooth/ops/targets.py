@@ -16,8 +16,8 @@ from torch.nn import functional as F
 
 from seqsmooth.ops import checks, dispatch
 from seqsmooth.ops.candidates import Candidates, shift
+from seqsmooth.ops.dispatch import finest
 from seqsmooth.ops.pools import Pool, is_any
-from seqsmooth.ops.precision import finest
 from seqsmooth.ops.sampling import Generator, uniforms
 from seqsmooth.ops.soft_target import IGNORED, Rows, SoftTarget
 from seqsmooth.ops.tables import Table
@@ -38,6 +38,8 @@ class Source:
     """What a decoder reads first, if that is known."""
     frozen: tuple[int, ...]
     """Tokens that no law changes."""
+    undrawn: tuple[int, ...]
+    """Tokens that no law puts in."""
     maker: int
     """Which objective asks."""
 
@@ -174,7 +176,7 @@ def expectation(
     index, background = _marginals(source, base, pool, law)
     spread = alpha * background[:, None, :, None]
     rows = Rows(pool.table if table is None else table, index[:, None, :, None], spread)
-    return base.aimed_at(SoftTarget(base.target.ids, 1 - spread, (rows,)))
+    return aim(base, SoftTarget(base.target.ids, 1 - spread, (rows,)))
 
 
 def samples(
@@ -222,7 +224,7 @@ def integrate(
         index[:, None, :, None].expand(-1, count, -1, -1),
         of_samples[:, :, None, None] * background[:, None, :, None],
     )
-    return sampled.aimed_at(SoftTarget(ids, weights.unsqueeze(-1), (rows,)))
+    return aim(sampled, SoftTarget(ids, weights.unsqueeze(-1), (rows,)))
 
 
 def stack(
@@ -247,7 +249,7 @@ def stack(
     if lazy:
         kept = torch.where(drawn.mask, drawn.tokens, IGNORED)
         slots = torch.cat([base.labels, kept], 1).transpose(1, 2).unsqueeze(1)
-        return base.aimed_at(SoftTarget(slots, weights[:, None, None, :].expand(slots.shape)), ess)
+        return aim(base, SoftTarget(slots, weights[:, None, None, :].expand(slots.shape)), ess)
     longer, more = drawn.tokens.shape[-1] - base.labels.shape[-1], drawn.tokens.shape[1]
     mask = torch.cat([F.pad(base.mask, (0, longer)), drawn.mask], 1)
     tokens = torch.cat([F.pad(base.sequences, (0, longer)), drawn.tokens], 1)
@@ -275,10 +277,28 @@ def weigh(source: Source, drawn: Draws, scores: Tensor, law: WeighingLaw, *, laz
             log_prob, batchwise = drawn.log_prob if law.weights == "literal" else None, law.weights == "batch"
             mask = beside.mask.squeeze(1)
             weights, ess = kernels.importance(scores, log_prob, mask, law.tau, law.alpha, batchwise=batchwise)
-            return beside.aimed_at(SoftTarget(beside.target.ids, weights.unsqueeze(1)), ess)
+            return aim(beside, SoftTarget(beside.target.ids, weights.unsqueeze(1)), ess)
     real = source.mask.any(-1)
     weights, ess = law.importance_weights(scores.to(finest(scores.device)), drawn, real)
     return stack(source, drawn, law.alpha, weights, ess, lazy=lazy)
+
+
+def aim(made: Candidates, target: SoftTarget, ess: Tensor | None = None) -> Candidates:
+    """The same prefixes with another target."""
+    if target is made.target:
+        return made
+    return Candidates(
+        made.sequences,
+        made.mask,
+        made.weights,
+        target,
+        made.labels,
+        made.count,
+        made.ess if ess is None else ess,
+        made.bos,
+        made.read,
+        made.maker,
+    )
 
 
 def chances(

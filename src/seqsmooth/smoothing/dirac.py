@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from typing import ClassVar
 
-from seqsmooth.ops.candidates import Candidates
 from seqsmooth.ops.sampling import Generator
 from seqsmooth.ops.soft_target import SoftTarget
 from seqsmooth.smoothing.records import Setting
@@ -30,10 +29,6 @@ class Dirac(TokenLaw):
     def spread(self, target: SoftTarget, setting: Setting, generator: Generator | None) -> SoftTarget:
         """The target as it is."""
         return target
-
-    def smooth(self, made: Candidates, setting: Setting, generator: Generator | None) -> Candidates:
-        """The candidates as they are."""
-        return made
 
     def options(self, setting: Setting | None = None) -> dict[str, object]:
         """Nothing to choose."""

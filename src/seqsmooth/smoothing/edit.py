@@ -10,9 +10,9 @@ from torch.nn import functional as F
 
 from seqsmooth.ops import checks, targets
 from seqsmooth.ops.candidates import Candidates
+from seqsmooth.ops.dispatch import finest
 from seqsmooth.ops.edit_distance import edit_distance
 from seqsmooth.ops.pools import is_any
-from seqsmooth.ops.precision import finest
 from seqsmooth.ops.sampling import Generator, categorical, uniforms
 from seqsmooth.ops.soft_target import IGNORED
 from seqsmooth.ops.targets import Draws

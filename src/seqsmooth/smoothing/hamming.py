@@ -10,17 +10,17 @@ from torch import Tensor
 
 from seqsmooth.ops import checks, targets
 from seqsmooth.ops.candidates import Candidates
+from seqsmooth.ops.dispatch import finest
 from seqsmooth.ops.pools import AllTokens, Pool, Substitutes
-from seqsmooth.ops.precision import finest
 from seqsmooth.ops.sampling import Generator
 from seqsmooth.ops.tables import DenseTable, UniformTable
 from seqsmooth.ops.targets import Draws
-from seqsmooth.smoothing.law import StoredTable, Tables
+from seqsmooth.smoothing.law import Tables
 from seqsmooth.smoothing.pools import PooledLaw, PoolName
 from seqsmooth.smoothing.records import Setting, Truth
 from seqsmooth.smoothing.similarity import Similarity
 from seqsmooth.smoothing.token_law import TokenLaw
-from seqsmooth.smoothing.token_matrix import token_chunks
+from seqsmooth.smoothing.token_matrix import StoredTable, token_chunks
 
 
 class Hamming(PooledLaw):

@@ -2,17 +2,15 @@
 
 from __future__ import annotations
 
-import dataclasses
 import zlib
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from typing import TYPE_CHECKING, Any, ClassVar, Self
 
 import torch
 from torch import Tensor, nn
 
 from seqsmooth.ops import checks
-from seqsmooth.ops.tables import DenseTable
 
 if TYPE_CHECKING:
     from seqsmooth.smoothing.records import Setting
@@ -32,38 +30,8 @@ class Precise(nn.Module):
         return super()._apply(moved, recurse)  # type: ignore[no-untyped-call,no-any-return]
 
 
-def tensors_of(module: nn.Module) -> Iterator[Tensor]:
-    """The buffers of a module and of those in it, as `module.buffers()`, which spends its time on their names."""
-    for value in module._buffers.values():
-        if value is not None:
-            yield value
-    for part in module._modules.values():
-        if part is not None:
-            yield from tensors_of(part)
-
-
 class Tables(Precise):
     """Tensors that a law computes once for an objective, and that move with it."""
-
-
-class StoredTable(Tables):
-    """A `DenseTable` that moves with an objective."""
-
-    values: Tensor
-    masses: Tensor
-
-    def __init__(self, table: DenseTable) -> None:
-        super().__init__()
-        self.register_buffer("values", table.values, persistent=False)
-        self.register_buffer("masses", table.masses, persistent=False)
-        self._table = table
-
-    @property
-    def table(self) -> DenseTable:
-        """The table, where its tensors are now."""
-        if self._table.values is not self.values:
-            self._table = dataclasses.replace(self._table, values=self.values, masses=self.masses)
-        return self._table
 
 
 class Law(Precise, ABC):

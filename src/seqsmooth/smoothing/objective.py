@@ -14,9 +14,10 @@ from seqsmooth.ops.cross_entropy import Job, Reduction, RowLosses, check_positio
 from seqsmooth.ops.head import Head, check_head
 from seqsmooth.ops.sampling import Generator, check_generator
 from seqsmooth.ops.soft_target import IGNORED
+from seqsmooth.ops.targets import aim
 from seqsmooth.smoothing.dirac import Dirac
 from seqsmooth.smoothing.ground_truth import GroundTruth
-from seqsmooth.smoothing.law import Precise, agreed_vocab_size, tensors_of
+from seqsmooth.smoothing.law import Precise, agreed_vocab_size
 from seqsmooth.smoothing.records import Loss, Setting, Truth
 from seqsmooth.smoothing.sequence_law import SequenceLaw
 from seqsmooth.smoothing.specials import Specials
@@ -96,6 +97,11 @@ class Objective(Precise):
         setting = replace(setting, token_tables=self.token_tables)
         self.sequence_tables = sequence.prepare(setting)
         self.setting = replace(setting, sequence_tables=self.sequence_tables)
+        self._reading = self.setting.reading(ignore_index)
+        # Where to look for all tensors: `buffers()` spends its time on their names.
+        self._places = [
+            (module._buffers, name) for module in self.modules() for name, value in module._buffers.items() if value is not None
+        ]
 
     @torch.no_grad()
     def propose(
@@ -212,8 +218,8 @@ class Objective(Precise):
         references: Tensor | None = None,  # (B, R, S)
         setting: Setting | None = None,
     ) -> Truth:
-        """Targets as this objective reads them: their positions, and the decoder inputs that go with them."""
-        return Truth.of(targets, references, setting or self.setting, self.ignore_index, self.key)
+        """Targets as this objective reads them: their `mask`, `tokens` and decoder `inputs`."""
+        return Truth(targets, *self._reading, self.key, references, setting or self.setting)
 
     def change_rate(
         self,
@@ -243,11 +249,11 @@ class Objective(Precise):
         truth = self.truth(targets.long(), references, setting)
         if checks.visible(targets):
             self._check_values(truth)
-        if self.sequence.only_truth:
-            made = self.token.smooth_truth(truth, generator)
-        else:
+        made = self.token.smooth_truth(truth) if self.sequence.only_truth else None
+        if made is None:
             made = self.sequence.measure(truth, lazy=self.lazy, generator=generator)
-            made = self.token.smooth(made, setting, generator)
+            target = self.token.spread(made.target, setting, generator)
+            made = aim(made, target if self.token.keeps_empty else target.where(made.mask))
         return made if made.maker == self.key else replace(made, maker=self.key)
 
     def _check_values(self, truth: Truth) -> None:
@@ -319,8 +325,8 @@ class Objective(Precise):
         )
 
     def _check_device(self, name: str, value: Tensor) -> None:
-        for buffer in tensors_of(self):
-            checks.device(name, value, buffer.device, " of the objective (`objective.to(...)` moves it)")
+        for buffers, key in self._places:
+            checks.device(name, value, buffers[key].device, " of the objective (`objective.to(...)` moves it)")
 
     def _check_vocabulary(self, name: str, vocab_size: int) -> None:
         if self.vocab_size not in (None, vocab_size):

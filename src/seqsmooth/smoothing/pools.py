@@ -10,7 +10,6 @@ from seqsmooth.ops import checks
 from seqsmooth.ops.pools import AllTokens, Pool, TokenSets
 from seqsmooth.smoothing.records import Truth
 from seqsmooth.smoothing.sequence_law import SequenceLaw
-from seqsmooth.smoothing.specials import Specials
 
 PoolName = Literal["vocab", "batch", "refs"]
 POOLS: tuple[PoolName, ...] = ("vocab", "batch", "refs")
@@ -37,8 +36,7 @@ class PooledLaw(SequenceLaw):
 
 def build_pool(kind: PoolName | Tensor, truth: Truth) -> Pool:
     """V_sub: all tokens, those of the batch, those of the item's references, or ids ((P,) for all, (B, P) for each)."""
-    targets, specials, vocab_size = truth.targets, truth.setting.specials, truth.setting.vocab_size
-    undrawn = specials.ids("undrawn")
+    targets, undrawn, vocab_size = truth.targets, truth.undrawn, truth.setting.vocab_size
     if isinstance(kind, Tensor):
         if kind.dim() == 2:
             checks.shape("pool", kind, targets.shape[0], None, letters="(B, P)")
@@ -48,16 +46,17 @@ def build_pool(kind: PoolName | Tensor, truth: Truth) -> Pool:
             raise checks.wrong("vocab_size", VOCAB_SIZE_RULE, None)
         return AllTokens(vocab_size, undrawn, targets.device)
     if kind == "batch":
-        return TokenSets(targets.reshape(1, -1), _unlisted(specials), vocab_size, whole_batch=True)
+        return TokenSets(targets.reshape(1, -1), _unlisted(truth), vocab_size, whole_batch=True)
     if truth.references is None:
         rule = "given when the pool is 'refs' (`targets.unsqueeze(1)` takes the ground truth alone)"
         raise checks.wrong("references", rule, None)
-    return TokenSets(truth.references.flatten(1), _unlisted(specials), vocab_size)
+    return TokenSets(truth.references.flatten(1), _unlisted(truth), vocab_size)
 
 
-def _unlisted(specials: Specials) -> tuple[int, ...]:
+def _unlisted(truth: Truth) -> tuple[int, ...]:
     """What lists of tokens do not bring into a pool: what is never drawn, and PAD, which fills them up."""
-    return tuple(sorted({*specials.ids("undrawn"), *(() if specials.pad is None else (specials.pad,))}))
+    pad = truth.setting.specials.pad
+    return truth.undrawn if pad is None or pad in truth.undrawn else tuple(sorted((*truth.undrawn, pad)))
 
 
 def _check_pool(pool: PoolName | Tensor) -> PoolName | None:

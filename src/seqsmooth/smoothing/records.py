@@ -29,6 +29,12 @@ class Setting:
     sequence_tables: nn.Module | None = None
     """What `sequence.prepare` returned."""
 
+    def reading(self, ignore_index: int) -> tuple[tuple[int, ...], int, int | None, tuple[int, ...], tuple[int, ...]]:
+        """How targets are read, as `Source` has it: ids without a position, filler, BOS, frozen and undrawn tokens."""
+        specials = self.specials
+        ignored = (ignore_index,) if specials.pad is None else (ignore_index, specials.pad)
+        return ignored, specials.filler, specials.bos, specials.ids("frozen"), specials.ids("undrawn")
+
 
 @dataclass(frozen=True, eq=False)
 class Truth(Source):
@@ -44,13 +50,9 @@ class Truth(Source):
         references: Tensor | None,  # (B, R, S) int64
         setting: Setting,
         ignore_index: int = IGNORED,
-        maker: int = -1,
     ) -> Truth:
         """Targets as the special tokens say they must be read."""
-        specials = setting.specials
-        ignored = (ignore_index,) if specials.pad is None else (ignore_index, specials.pad)
-        frozen = specials.ids("frozen")
-        return cls(targets, ignored, specials.filler, specials.bos, frozen, maker, references, setting)
+        return cls(targets, *setting.reading(ignore_index), -1, references, setting)
 
 
 @dataclass(frozen=True, eq=False)

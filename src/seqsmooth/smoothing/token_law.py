@@ -5,7 +5,6 @@ from __future__ import annotations
 from abc import abstractmethod
 from typing import ClassVar
 
-from seqsmooth.ops import targets
 from seqsmooth.ops.candidates import Candidates
 from seqsmooth.ops.sampling import Generator
 from seqsmooth.ops.soft_target import SoftTarget
@@ -33,15 +32,9 @@ class TokenLaw(Law):
     def spread(self, target: SoftTarget, setting: Setting, generator: Generator | None) -> SoftTarget:
         """The target q M. Rows of tables that are `mixed` have been multiplied by M before and stay."""
 
-    def smooth_truth(self, truth: Truth, generator: Generator | None) -> Candidates:
-        """The measure delta(y*) M. A law may know a shorter way than through `spread`."""
-        made = targets.truth(truth)
-        return self.smooth(made, truth.setting, generator)
-
-    def smooth(self, made: Candidates, setting: Setting, generator: Generator | None) -> Candidates:
-        """Candidates of a sequence law with their targets spread."""
-        target = self.spread(made.target, setting, generator)
-        return made.aimed_at(target if self.keeps_empty else target.where(made.mask))
+    def smooth_truth(self, truth: Truth) -> Candidates | None:
+        """The measure delta(y*) M by a shorter way than `spread`, if the law knows one."""
+        return None
 
     def mix(self, table: Table, setting: Setting) -> DenseTable | None:
         """A table's rows times M, where that is worth keeping between steps."""

@@ -93,6 +93,26 @@ class KeptMatrix(Tables):
         return "computed when needed" if self.table is None else "in full"
 
 
+class StoredTable(Tables):
+    """A `DenseTable` that moves with an objective."""
+
+    values: Tensor
+    masses: Tensor
+
+    def __init__(self, table: DenseTable) -> None:
+        super().__init__()
+        self.register_buffer("values", table.values, persistent=False)
+        self.register_buffer("masses", table.masses, persistent=False)
+        self._table = table
+
+    @property
+    def table(self) -> DenseTable:
+        """The table, where its tensors are now."""
+        if self._table.values is not self.values:
+            self._table = replace(self._table, values=self.values, masses=self.masses)
+        return self._table
+
+
 def check_shapes(law: nn.Module, other: nn.Module, names: Sequence[str]) -> None:
     """Refuse a law whose tensors are not like those that they shall overwrite."""
     for name in names:

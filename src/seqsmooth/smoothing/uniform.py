@@ -50,9 +50,10 @@ class Uniform(TokenLaw):
             ids, mass = target.ids, target.weights
         return scale(target, 1 - self.alpha, Rows(_table(setting), ids, self.alpha * mass))
 
-    def smooth_truth(self, truth: Truth, generator: Generator | None) -> Candidates:
+    def smooth_truth(self, truth: Truth) -> Candidates:
         """(1 - alpha) delta(y*) + alpha u, in the launch that reads the targets."""
-        return targets.truth(truth, share=self.alpha, table=_table(truth.setting) if self.alpha > 0 else None)
+        table = _table(truth.setting)
+        return targets.truth(truth, share=self.alpha, table=table if self.alpha > 0 else None)
 
     def options(self, setting: Setting | None = None) -> dict[str, object]:
         """The share spread."""

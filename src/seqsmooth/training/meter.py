@@ -10,7 +10,7 @@ import torch
 from torch import Tensor
 
 from seqsmooth.data import Batch
-from seqsmooth.ops.precision import finest
+from seqsmooth.ops.dispatch import finest
 from seqsmooth.smoothing import Objective
 from seqsmooth.training.step import Report
 

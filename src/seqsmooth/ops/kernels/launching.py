@@ -6,12 +6,18 @@ kernel of many, more than a small one takes the GPU. Here the compiled kernel is
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
+from functools import lru_cache, reduce
+from operator import attrgetter, itemgetter, or_
 from typing import Any
 
 from torch import Tensor
 
-_compiled: dict[tuple[object, ...], tuple[Any, Any]] = {}
+_ALIGNMENT = 16
+_compiled: dict[tuple[object, ...], tuple[Any, tuple[object, ...], Any]] = {}
+_plans: dict[tuple[type, ...], _Plan] = {}
+_known_sizes: dict[tuple[object, ...], _Sizes] = {}
+_dtype = attrgetter("dtype")
 
 
 def launch(
@@ -26,29 +32,54 @@ def launch(
         constants: the others by name.
         options: as `num_warps`.
     """
-    names = kernel.arg_names[len(given) :]
-    last = tuple(map(constants.__getitem__, names))
     assert isinstance(given[0], Tensor)
-    key = (id(kernel), given[0].get_device(), last, *options.values(), *_looks(given))
+    key = (id(kernel), given[0].get_device(), *constants, *constants.values(), *options.values(), *_looks(given))
     known = _compiled.get(key)
     if known is not None:
-        known[0][(*grid, 1, 1)[:3]](*given, *last)
+        known[0][(*grid, 1, 1)[:3]](*given, *known[1])
         return
     made = kernel[grid](*given, **constants, **options)
     if made is not None:  # as in the interpreter
-        _compiled[key] = made, kernel  # which lives as long, so that no other has its id
+        last = tuple(constants[name] for name in kernel.arg_names[len(given) :])
+        _compiled[key] = made, last, kernel  # which lives as long, so that no other has its id
 
 
-def _looks(given: tuple[Any, ...]) -> list[object]:
-    """What a compiled kernel depends on of its arguments. One loop, for there are sixty of them in places."""
-    seen: list[object] = []
-    for value in given:
-        if value is None:  # as about half of them are
-            seen.append(None)
-        elif type(value) is int:
-            seen.append(1 if value == 1 else (value % 16 == 0, -(2**31) <= value < 2**31))
-        elif isinstance(value, Tensor):
-            seen += value.dtype, value.data_ptr() % 16 == 0
-        else:
-            seen.append(type(value))
-    return seen
+def _looks(given: tuple[Any, ...]) -> tuple[object, ...]:
+    """What a compiled kernel depends on of its arguments: types, alignment of memory, and how large numbers are.
+
+    There are sixty of them in places, so what loops does so in C, and what was seen before is one object to compare.
+    """
+    kinds = tuple(map(type, given))
+    plan = _plans.get(kinds)
+    if plan is None:
+        plan = _plans[kinds] = _Plan(kinds)
+    tensors, numbers = plan.tensors(given), plan.numbers(given)
+    pointers = list(map(Tensor.data_ptr, tensors))
+    aligned = not reduce(or_, pointers) % _ALIGNMENT
+    where = None if aligned else tuple([not pointer % _ALIGNMENT for pointer in pointers])
+    return plan, where, _sizes(numbers), *map(_dtype, tensors)
+
+
+@lru_cache(65536)
+def _sizes(numbers: tuple[int, ...]) -> _Sizes:
+    """How a kernel is compiled for numbers: 1 is a constant, others are of one or two words, multiples of 16 or not."""
+    sizes = tuple([1 if number == 1 else (number % 16 == 0, -(2**31) <= number < 2**31) for number in numbers])
+    return _known_sizes.setdefault(sizes, _Sizes())
+
+
+class _Sizes:
+    """Stands for the sizes of several numbers, each of which is its own object once."""
+
+
+class _Plan:
+    """How to pick the tensors and the numbers among arguments of some types."""
+
+    def __init__(self, kinds: tuple[type, ...]) -> None:
+        self.tensors = _pick([place for place, kind in enumerate(kinds) if issubclass(kind, Tensor)])
+        self.numbers = _pick([place for place, kind in enumerate(kinds) if kind is int])
+
+
+def _pick(places: list[int]) -> Callable[[tuple[Any, ...]], tuple[Any, ...]]:
+    if len(places) > 1:
+        return itemgetter(*places)
+    return lambda given: tuple([given[place] for place in places])
