@@ -100,7 +100,10 @@ class Objective(Precise):
         self._reading = self.setting.reading(ignore_index)
         # Where to look for all tensors: `buffers()` spends its time on their names.
         self._places = [
-            (module._buffers, name) for module in self.modules() for name, value in module._buffers.items() if value is not None
+            (module._buffers, name)
+            for module in self.modules()
+            for name, value in module._buffers.items()
+            if value is not None
         ]
 
     @torch.no_grad()
