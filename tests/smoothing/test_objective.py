@@ -13,7 +13,6 @@ from torch.nn import functional as F
 
 import seqsmooth as ss
 from oracles.every_objective import BOS, EOS, EVERY_TOKEN, PAD, REFERENCES, SPECIALS, TARGETS, VECTORS, V, every, run
-from seqsmooth.smoothing.law import tensors_of
 
 
 def test_each_item_has_a_reference_pool_of_its_own_size() -> None:
@@ -242,6 +241,7 @@ def test_tensors_are_found_at_any_depth() -> None:
     frequencies = ss.rewards.DocumentFrequencies.build([[[4, 5, 6], [5, 6]], [[6, 4]]])
     law = ss.Rewarded(ss.rewards.Cider(frequencies), ss.Hamming(rate=0.5, pool=torch.tensor([4, 5])), 0.5, 3)
     objective = ss.Objective(law, ss.Similarity(VECTORS, 0.4), specials=SPECIALS)
-    expected = {id(buffer) for buffer in objective.buffers()}
-    assert len(expected) > 5
-    assert {id(value) for value in tensors_of(objective)} == expected
+    for moved in (objective, objective.to("meta")):
+        expected = {id(buffer) for buffer in moved.buffers()}
+        assert len(expected) > 5
+        assert {id(buffers[name]) for buffers, name in moved._places} == expected

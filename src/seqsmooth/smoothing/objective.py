@@ -329,7 +329,9 @@ class Objective(Precise):
 
     def _check_device(self, name: str, value: Tensor) -> None:
         for buffers, key in self._places:
-            checks.device(name, value, buffers[key].device, " of the objective (`objective.to(...)` moves it)")
+            home = buffers[key]
+            assert home is not None
+            checks.device(name, value, home.device, " of the objective (`objective.to(...)` moves it)")
 
     def _check_vocabulary(self, name: str, vocab_size: int) -> None:
         if self.vocab_size not in (None, vocab_size):
