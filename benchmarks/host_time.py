@@ -12,7 +12,6 @@ from __future__ import annotations
 
 import argparse
 import json
-import os
 import random
 import subprocess
 import sys
@@ -22,7 +21,7 @@ from pathlib import Path
 from statistics import geometric_mean
 from typing import Any
 
-from benchmarks.house import checkout
+from benchmarks.house import checkout, import_from
 
 ROOT = Path(__file__).resolve().parents[1]
 TORCH = "torch"
@@ -39,9 +38,8 @@ class Worker:
         self.samples: dict[Case, list[list[float]]] = {}
         self.launches: dict[Case, int] = {}
         words = [sys.executable, "-P", str(Path(__file__).with_name("host_worker.py")), path]
-        environment = os.environ | {"PYTHONPATH": str(folder / "src")}
         self.process = subprocess.Popen(
-            words, env=environment, cwd=folder, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
+            words, env=import_from(folder), cwd=folder, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
         )
         self.cases: list[Case] = [(name, way) for name, way in self._answer()]
 

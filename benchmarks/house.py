@@ -54,6 +54,12 @@ def checkout(place: str) -> Iterator[Path]:
         yield Path(folder)
 
 
+def import_from(folder: Path) -> dict[str, str]:
+    """Return the environment of a process that imports seqsmooth from a checkout, and all else as this one does."""
+    paths = [str(folder / "src"), *filter(None, [os.environ.get("PYTHONPATH")])]
+    return os.environ | {"PYTHONPATH": os.pathsep.join(paths)}
+
+
 def source_files(folder: Path) -> list[Path]:
     """List the files of the package, caches aside."""
     return sorted(path for path in (folder / "src").rglob("*") if path.is_file() and "__pycache__" not in path.parts)
@@ -68,7 +74,7 @@ def count_lines(folder: Path) -> int:
 def trace_call(folder: Path) -> dict[str, Any]:
     """Run one call of a loss in a process of its own; return its files with their functions, and its records."""
     script = Path(__file__).with_name("traced_call.py")
-    environment = os.environ | {"PYTHONPATH": str(folder / "src"), "SEQSMOOTH_KERNELS": "torch"}
+    environment = import_from(folder) | {"SEQSMOOTH_KERNELS": "torch"}
     run = subprocess.run(
         [sys.executable, "-P", str(script)], env=environment, cwd=folder, capture_output=True, text=True, check=False
     )
