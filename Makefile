@@ -6,10 +6,11 @@ BIN := $(VENV)/bin
 JOBS ?= 2
 BENCH ?= loss --shapes a
 # torch is always asked for through constraints.txt: unpinned it may bring another build and gigabytes with it.
-INSTALL := $(BIN)/python -m pip install -qq --disable-pip-version-check -c constraints.txt
+# Python compiles what it imports; to compile every file of every package takes half a minute.
+INSTALL := $(BIN)/python -m pip install -qq --no-compile --disable-pip-version-check -c constraints.txt
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test lint docs format results bench clean
+.PHONY: help demo test quick lint docs format results bench clean
 .DELETE_ON_ERROR:
 
 help: ## list the targets
@@ -22,6 +23,11 @@ test: export OMP_NUM_THREADS = 1
 test: lint docs ## lint, types, import rule, the site, tests with coverage
 	@echo '== pytest'
 	@$(BIN)/python -m pytest -n $(JOBS) --dist worksteal --cov=seqsmooth --cov-report=term-missing:skip-covered --cov-fail-under=95
+
+quick: export OMP_NUM_THREADS = 1
+quick: lint ## lint, and a minute of the tests that matter for what was changed since main
+	@echo '== pytest, nearest to the change first'
+	@$(BIN)/python tests/quick.py --jobs $(JOBS)
 
 lint: $(VENV)/.dev ## ruff, mypy and the import rule, nothing changed
 	@echo '== ruff check'

@@ -3,6 +3,7 @@ from __future__ import annotations
 import importlib.util
 import os
 import signal
+import time
 from pathlib import Path
 
 import pytest
@@ -31,6 +32,26 @@ OPTIONAL = {
     "seqsmooth.models.vision.": "efficientnet_lite_pytorch",
     "seqsmooth.text.tokenisers.MosesTokeniser": "sacremoses",
 }
+
+
+STARTED = time.monotonic()
+NO_TIME = "no time left"
+
+
+def pytest_addoption(parser: pytest.Parser) -> None:
+    parser.addoption("--seconds", type=float, help="start no test after so many seconds, as `make quick` asks for")
+
+
+def pytest_runtest_setup(item: pytest.Item) -> None:
+    seconds = item.config.getoption("seconds")
+    if seconds is not None and time.monotonic() - STARTED > seconds:
+        pytest.skip(NO_TIME)
+
+
+def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
+    left = sum(NO_TIME in str(report.longrepr) for report in terminalreporter.stats.get("skipped", ()))
+    if left:
+        terminalreporter.write_line(f"The time was over before {left} of the chosen tests; `make test` runs them all.")
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
