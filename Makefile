@@ -64,19 +64,12 @@ $(VENV)/.made:
 	@$(PYTHON) -m venv $(VENV)
 	@touch $@
 
-$(VENV)/.core: $(VENV)/.made pyproject.toml constraints.txt
-	@echo '== installing torch and numpy (the first time takes a minute)'
-	@$(INSTALL) torch numpy
-	@echo '== installing seqsmooth'
-	@$(INSTALL) -e .
-	@touch $@
-
-$(VENV)/.toolkit: $(VENV)/.core
-	@echo '== installing the toolkit'
+$(VENV)/.toolkit: $(VENV)/.made pyproject.toml constraints.txt
+	@echo '== installing seqsmooth with torch and the toolkit (the first time takes a minute)'
 	@$(INSTALL) -e '.[toolkit]'
 	@touch $@
 
-$(VENV)/.dev: $(VENV)/.core
-	@echo '== installing the development tools'
+$(VENV)/.dev: $(VENV)/.made pyproject.toml constraints.txt
+	@echo '== installing seqsmooth with torch, the toolkit and the development tools (the first time takes two minutes)'
 	@$(INSTALL) -e '.[toolkit,dev]'
-	@touch $@
+	@touch $(VENV)/.toolkit $@

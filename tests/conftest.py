@@ -23,8 +23,17 @@ settings.register_profile("repeatable", derandomize=True, deadline=None)
 settings.load_profile("repeatable")
 
 
-KERNELS = Path(__file__).resolve().parent / "kernels"
-"""Tests whose coverage is not measured: they run kernels in an interpreter, which that would make twice as slow."""
+TESTS = Path(__file__).resolve().parent
+UNMEASURED = (
+    "kernels",
+    "benchmarks",
+    "conformance/test_known.py",
+    "integrations/test_compiled.py",
+    "models/test_loops.py",
+    "smoothing/test_edit_error.py",
+    "training/test_configs.py",
+)
+"""Tests whose coverage is not measured: that would make them twice as slow, and other tests pass the same lines."""
 # Examples in docstrings that need an optional package, which are skipped where it is not installed.
 OPTIONAL = {
     "seqsmooth.metrics.translation.": "sacrebleu",
@@ -55,8 +64,10 @@ def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    unmeasured = {TESTS / name for name in UNMEASURED}
+    assert all(path.exists() for path in unmeasured), "a path of UNMEASURED is gone"
     for item in items:
-        if KERNELS in item.path.parents:
+        if unmeasured & {item.path, *item.path.parents}:
             item.add_marker(pytest.mark.no_cover)
         for place, package in OPTIONAL.items() if isinstance(item, pytest.DoctestItem) else ():
             if item.name.startswith(place) and importlib.util.find_spec(package) is None:

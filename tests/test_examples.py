@@ -89,6 +89,7 @@ def test_an_example_learns(path: Path, run: Callable[[Path], tuple[float, float]
     assert after < 0.5 * before
 
 
+@pytest.mark.slow
 def test_two_processes_of_torchrun_take_the_steps_of_one(
     run: Callable[[Path], tuple[float, float]], capsys: pytest.CaptureFixture[str]
 ) -> None:

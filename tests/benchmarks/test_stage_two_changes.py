@@ -56,6 +56,7 @@ def told(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Any]:
     return {"folder": folder} | {name.removesuffix("/0"): run for name, run in held["runs"].items()}
 
 
+@pytest.mark.slow
 def test_tuned_blocks_change_and_nothing_else_of_the_encoder(told: dict[str, Any]) -> None:
     parts = {row["part"]: row for row in told["tuned"]["moved"]}
     free = [f"convolutions, block {number}" for number in range(BLOCKS - FREE, BLOCKS)] + ["convolutions, conv_head"]

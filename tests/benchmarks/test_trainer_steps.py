@@ -14,6 +14,7 @@ pytest.importorskip("accelerate")
 trainer_steps = pytest.importorskip("benchmarks.trainer_steps")
 
 
+@pytest.mark.slow
 def test_every_contestant_runs_and_is_told(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert trainer_steps.main(["--steps", "4", "--json", str(tmp_path / "told.json")]) == 0
     told = json.loads((tmp_path / "told.json").read_text(encoding="utf-8"))

@@ -130,6 +130,7 @@ def test_warming_runs_no_more_at_a_time_than_it_may(tmp_path: Path, monkeypatch:
     assert max(sum(start <= moment < end for start, end in spans) for moment in moments) <= 2
 
 
+@pytest.mark.slow
 def test_warming_runs_the_benchmarks_themselves(capsys: pytest.CaptureFixture[str]) -> None:
     options = ["--only", "^Seq lazy, L=5$", "--device", "cpu", "--skip", "head,rewards,sampler,step"]
     began = time.monotonic()

@@ -40,6 +40,7 @@ def test_five_losses_are_compared() -> None:
     assert [name.loss for name in names] == ["MLE", "Label smoothing", "Tok", "Seq, lazy", "Tok-Seq, lazy"]
 
 
+@pytest.mark.slow
 def test_it_leaves_a_page(place: Path) -> None:
     html = (place / "demo" / "report" / "report.html").read_text(encoding="utf-8")
     held = json.loads((place / "demo" / "report" / "report.json").read_text(encoding="utf-8"))

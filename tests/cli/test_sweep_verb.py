@@ -42,6 +42,7 @@ def write(folder: Path, values: dict[str, Any], name: str = "small.yaml") -> Non
     (folder / name).write_text(yaml.safe_dump(values), encoding="utf-8")
 
 
+@pytest.mark.slow
 def test_a_sweep_runs_several_at_once_and_goes_on_after_a_failure(
     folder: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -71,6 +72,7 @@ def test_a_sweep_runs_several_at_once_and_goes_on_after_a_failure(
     assert f" {best:.2f} " in line
 
 
+@pytest.mark.slow
 def test_a_sweep_is_stopped_and_goes_on(folder: Path) -> None:
     captions(folder / "corpus")
     write(folder, SMALL | {"trainer": {"max_epochs": 2000, "device": "cpu", "bundle": 1, "checkpoint_every": 5}})
@@ -162,6 +164,7 @@ def test_what_a_run_lacks_is_told_before_the_first_one_starts(folder: Path, caps
     assert main(["train", "--sweep", "all.sweep.yaml"]) == 0, "what is done needs nothing"
 
 
+@pytest.mark.slow
 def test_a_sweep_that_was_edited_is_not_done(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
     captions(folder / "corpus")
     write(folder, SMALL)

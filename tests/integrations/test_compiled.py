@@ -20,6 +20,7 @@ class Fused(Smoothed, transformers.Trainer):
     pass
 
 
+@pytest.mark.slow
 def test_a_compiled_model_takes_any_length(tmp_path: Path) -> None:
     """One graph for the first length, one for all others: after eight, dynamo would compile no more."""
     losses = []

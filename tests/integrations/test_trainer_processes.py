@@ -15,6 +15,7 @@ pytest.importorskip("transformers", reason="needs transformers: pip install 'seq
 pytest.importorskip("accelerate", reason="needs accelerate: pip install 'seqsmooth[hf]'")
 
 
+@pytest.mark.slow
 def test_two_processes_take_the_steps_of_one(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     script = Path(__file__).with_name("ddp_worker.py")
     tests = str(script.parents[1])

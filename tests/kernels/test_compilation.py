@@ -120,6 +120,7 @@ def compile_all() -> None:
         sys.stdout.write(f"{name}\n")
 
 
+@pytest.mark.slow
 def test_all_variants_compile() -> None:
     pytest.importorskip("triton")
     environment = {name: value for name, value in os.environ.items() if name != "TRITON_INTERPRET"}

@@ -39,6 +39,7 @@ print(*sorted(set(names)))
 """
 
 
+@pytest.mark.slow
 def test_every_kernel_compiles() -> None:
     pytest.importorskip("triton")
     paths = [str(ROOT / "src"), str(ROOT / "tests")]

@@ -34,6 +34,7 @@ build(compaction._compact, 4, DROPPED=3, ROWS=32, WIDTH=32)
 """
 
 
+@pytest.mark.slow
 def test_they_compile_for_a_gpu_that_is_not_there():
     # The interpreter forgives what the compiler does not; a process of its own, for the interpreter is on in this one.
     pytest.importorskip("triton.backends.nvidia")

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
+import pytest
 import torch
 from torch import Tensor, nn
 from torch.nn.parallel import DistributedDataParallel
@@ -53,6 +54,7 @@ def work(rank: int, folder: str) -> None:
     torch.distributed.destroy_process_group()
 
 
+@pytest.mark.slow
 def test_two_processes_are_one(tmp_path: Path) -> None:
     torch.multiprocessing.spawn(work, (str(tmp_path),), nprocs=2)
     model = Decoder()

@@ -74,6 +74,7 @@ def test_compiles_without_a_break(sequence: str, token: str) -> None:
         torch.testing.assert_close(ours, eager)
 
 
+@pytest.mark.slow
 def test_compiles_to_machine_code() -> None:
     torch.compiler.reset()
     objective = build("refs", "similarity")

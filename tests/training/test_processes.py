@@ -40,6 +40,7 @@ def values(folder: Path) -> dict[str, Any]:
     }
 
 
+@pytest.mark.slow
 def test_the_loss_curve_is_that_of_one_process(tmp_path: Path) -> None:
     """Must-show 6, with two processes of gloo that Lightning starts from the command line."""
     captions(tmp_path / "corpus")

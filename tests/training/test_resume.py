@@ -143,6 +143,7 @@ def test_signals_ask_for_a_stop(tmp_path: Path, capsys: pytest.CaptureFixture[st
     assert "stopping after the next steps" in capsys.readouterr().err
 
 
+@pytest.mark.slow
 def test_killed_in_the_middle(tmp_path: Path) -> None:
     """Must-show 1: kill -9, the same command again, and the weights are those of a run that was let be."""
     import yaml
