@@ -67,6 +67,8 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     unmeasured = {TESTS / name for name in UNMEASURED}
     assert all(path.exists() for path in unmeasured), "a path of UNMEASURED is gone"
     for item in items:
+        # Processes of pytest-xdist must agree on the names.
+        assert " at 0x" not in item.nodeid, f"{item.nodeid} is named by an address: give its parameters ids"
         if unmeasured & {item.path, *item.path.parents}:
             item.add_marker(pytest.mark.no_cover)
         for place, package in OPTIONAL.items() if isinstance(item, pytest.DoctestItem) else ():

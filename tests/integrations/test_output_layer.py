@@ -122,7 +122,9 @@ def test_every_kind_of_change_is_seen(change: Callable[[Tensor], Tensor], dtype:
 
 @pytest.mark.parametrize("dtype", DTYPES, ids=str)
 @pytest.mark.parametrize(
-    "change", [Tensor.float, Tensor.clone, lambda logits: logits[:, :, :], lambda logits: logits * 1], ids=str
+    "change",
+    [Tensor.float, Tensor.clone, lambda logits: logits[:, :, :], lambda logits: logits * 1],
+    ids=["float", "clone", "a view", "times one"],
 )
 def test_casts_and_copies_are_no_change(change: Any, dtype: torch.dtype, tmp_path: Path) -> None:
     model = built("LlamaConfig LlamaForCausalLM", {}, dtype, 40.0)
