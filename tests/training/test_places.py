@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from oracles import resolved_configs
-from seqsmooth.training.bases import moved
+from seqsmooth.training.bases import moved, respell
 from seqsmooth.training.config import plain
 from seqsmooth.training.places import packaged_folders
 from seqsmooth.training.reader import differences, read_config
@@ -101,6 +101,20 @@ def test_a_path_from_before_losses_were_lists_names_the_new_spelling(former: str
     sentence = rf"^There is no file {re.escape(former)} any more: it is `seqsmooth train {spelled}` now\.$"
     with pytest.raises(ValueError, match=sentence):
         plan_sweep(former, Path("runs")) if "sweep" in former else read_config(former)
+
+
+@pytest.mark.parametrize(
+    ("former", "spelled"),
+    [
+        ("seqsmooth train configs/demo/tok.yaml --seed 0", "seqsmooth train demo --loss tok --seed 0"),
+        ("seqsmooth train configs/flickr8k/stage_one.yaml", "seqsmooth train flickr8k/stage_one"),
+        ("seqsmooth train coco/stage_one --loss tok --seed 0", "seqsmooth train coco/stage_one --loss tok --seed 0"),
+        ("seqsmooth train configs/made/tok.yaml --seed 0", "seqsmooth train configs/made/tok.yaml --seed 0"),
+        ("seqsmooth decode runs/coco/stage_one/tok/0", "seqsmooth decode runs/coco/stage_one/tok/0"),
+    ],
+)
+def test_a_command_of_a_record_is_spelled_as_it_is_now(former: str, spelled: str) -> None:
+    assert respell(former) == spelled
 
 
 def test_every_former_path_has_a_new_spelling() -> None:

@@ -10,7 +10,6 @@ from hypothesis import strategies as st
 
 from seqsmooth.training.bases import merge
 from seqsmooth.training.config import Config, plain
-from seqsmooth.training.objective_sections import Rewarded
 from seqsmooth.training.reader import differences, parse_config, read_config, text_of
 from seqsmooth.training.yaml_files import load_yaml
 
@@ -45,7 +44,7 @@ def test_a_file_extends_others_and_the_command_line_has_the_last_word(tmp_path: 
     assert (config.trainer.max_epochs, config.trainer.bundle, config.seed) == (8, 4, 2)
     assert config.optimizer.lr == 5e-4
     assert config.name == "rows/top"
-    assert isinstance(config.objective.sequence, Rewarded)
+    assert config.objective.sequence.kind == "rewarded"
     assert config.objective.sequence.reward.clip == 1.0
     assert config.objective.sequence.proposal.pool == "refs"
     assert config.model.units == 32
@@ -59,7 +58,7 @@ def test_a_section_is_extended_by_its_dotted_key(tmp_path: Path) -> None:
     law, proposal = "objective.sequence", "objective.sequence.proposal"
     row = {"extends": ["base.yaml", {proposal: "chosen/flips.yaml"}], "objective": {"sequence": {"tau": 0.7}}}
     config = read_config(write(tmp_path, "row.yaml", row))
-    assert isinstance(config.objective.sequence, Rewarded)
+    assert config.objective.sequence.kind == "rewarded"
     assert config.objective.sequence.tau == 0.7
     assert config.objective.sequence.samples == 5  # of the base
     assert plain(config.objective.sequence.proposal)["tau"] == 0.1  # of the file that the section extends itself

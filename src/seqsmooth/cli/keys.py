@@ -31,17 +31,17 @@ def explain_key(word: str, options: Iterable[str]) -> str:
 def known_keys() -> Iterator[str]:
     """The dotted keys of all sections, whatever their `kind`."""
     from seqsmooth.training.config import Config
-    from seqsmooth.training.model_sections import model_sections
 
     yield from _below(Config, "")
-    for section in model_sections().values():
-        yield from _below(section, "model.")
 
 
 def _below(kind: Any, prefix: str) -> Iterator[str]:
+    from seqsmooth.training.sections import choices
+
     hints: Mapping[str, Any] = get_type_hints(kind)
     for item in dataclasses.fields(kind):
-        sections = [one for one in (hints[item.name], *get_args(hints[item.name])) if dataclasses.is_dataclass(one)]
+        alternatives = (hints[item.name], *get_args(hints[item.name]), *(choices(item) or {}).values())
+        sections = [each for each in alternatives if dataclasses.is_dataclass(each)]
         if not sections:
             yield prefix + item.name
         for section in sections:

@@ -138,6 +138,17 @@ def moved(path: str | Path) -> ValueError | None:
     return None
 
 
+def respell(command: str) -> str:
+    """A command `seqsmooth train` of before losses were lists, as it is spelled now; any other command as it is."""
+    verb, _, rest = command.partition(" train ")
+    path, _, options = rest.partition(" ")
+    row = find_row(path) if verb == "seqsmooth" and path.endswith(".yaml") else None
+    if row is None:
+        return command
+    base, loss = row
+    return " ".join(filter(None, ["seqsmooth train", base.name, f"--loss {loss}" if loss else "", options]))
+
+
 def no_such_name(kind: str, name: str, base: str, names: Mapping[str, Any]) -> str:
     """The sentence for a loss or a sweep that a base does not have."""
     near = difflib.get_close_matches(name, names, n=1, cutoff=0.0)

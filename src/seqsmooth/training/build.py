@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from dataclasses import fields
+from dataclasses import fields, is_dataclass
 from functools import cached_property
+from inspect import signature
 from typing import TYPE_CHECKING, Any
 
 import torch
@@ -16,19 +17,12 @@ from seqsmooth.ops import checks
 from seqsmooth.text import Vocabulary, WordVectors
 from seqsmooth.text.vocabulary import SPECIALS
 from seqsmooth.training import config as sections
-from seqsmooth.training import objective_sections as laws
 from seqsmooth.training.places import find_beside
+from seqsmooth.training.sections import STORED
 from seqsmooth.training.step import adam
 
 if TYPE_CHECKING:
     from seqsmooth.data import Corpus
-
-STORED: dict[str, bool | torch.dtype | None] = {
-    "auto": None,
-    "always": True,
-    "never": False,
-    "float16": torch.float16,
-}
 
 
 class Builder:
@@ -86,71 +80,33 @@ class Builder:
         """The loss."""
         section = config.objective
         return smoothing.Objective(
-            self._sequence(section.sequence),
-            self._token(section.token),
+            self._law(section.sequence),
+            self._law(section.token),
             lazy=section.lazy,
             entropy=section.entropy,
             specials=self.corpus.vocabulary.specials(),
             vocab_size=len(self.corpus.vocabulary),
         )
 
-    def _sequence(self, section: Any) -> Any:
-        if isinstance(section, laws.GroundTruth):
-            return smoothing.GroundTruth()
-        if isinstance(section, laws.Rewarded):
-            return smoothing.Rewarded(
-                self._reward(section.reward),
-                self._sequence(section.proposal),
-                section.tau,
-                section.samples,
-                section.alpha,
-                weights=section.weights,
-                against=section.against,
-            )
-        if isinstance(section, laws.Edit):
-            how = (section.tau, section.pool, section.alpha, section.samples)
-            return smoothing.Edit(*how, max_insertions=section.max_insertions)
-        return smoothing.Hamming(
-            section.tau,
-            section.rate,
-            section.pool,
-            section.alpha,
-            section.samples,
-            "uniform" if section.substitutes is None else self._token(section.substitutes),
-            integrate=section.integrate,
-        )
-
-    def _token(self, section: Any) -> Any:
-        if isinstance(section, laws.Dirac):
-            return smoothing.Dirac()
-        if isinstance(section, laws.Uniform):
-            return smoothing.Uniform(section.alpha)
-        values, known = self._aligned(section.vectors, self.corpus.vocabulary, eos=section.eos)
-        counts = self.corpus.vocabulary.frequencies() if section.beta > 0 else None
-        return smoothing.Similarity(
-            values,
-            section.tau,
-            section.beta,
-            counts,
-            section.alpha,
-            missing=~known,
-            mode=section.mode,
-            k=section.k,
-            tail=section.tail,
-            stored=STORED[section.stored],
-        )
-
-    def _reward(self, section: Any) -> Any:
-        if isinstance(section, laws.CiderReward):
-            made: Any = rewards.Cider(self._document_frequencies, section.order, section.sigma)
-        elif isinstance(section, laws.BleuReward):
-            how = (section.order, section.smoothing, section.effective_order)
-            made = rewards.Bleu(*how, value=section.value)
-        elif isinstance(section, laws.ConstantReward):
-            return rewards.Constant(section.value)
-        else:
-            return rewards.Hamming() if isinstance(section, laws.HammingReward) else rewards.Edit()
-        return made if section.clip is None else rewards.Clip(made, 0.0, section.clip)
+    def _law(self, section: Any) -> Any:
+        """A law or a reward: what its section says, and what the corpus knows."""
+        options, wanted = _options(section), signature(section.built).parameters
+        options = {name: self._law(value) if is_dataclass(value) else value for name, value in options.items()}
+        del options["kind"]
+        clip = options.pop("clip", None)
+        if "vectors" in options:
+            vectors, known = self._aligned(options.pop("vectors"), self.corpus.vocabulary, eos=options.pop("eos"))
+            options |= {"embeddings": vectors, "missing": ~known} if "missing" in wanted else {"embeddings": vectors}
+        if "counts" in wanted and options.get("beta", 1) > 0:
+            options["counts"] = self.corpus.vocabulary.frequencies()
+        if "stored" in options:
+            options["stored"] = STORED[options["stored"]]
+        if "substitutes" in options and options["substitutes"] is None:
+            del options["substitutes"]
+        if "document_frequencies" in wanted:
+            options["document_frequencies"] = self._document_frequencies
+        law = section.built(**options)
+        return law if clip is None else rewards.Clip(law, 0.0, clip)
 
     @cached_property
     def _document_frequencies(self) -> rewards.DocumentFrequencies:

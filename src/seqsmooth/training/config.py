@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 from typing import Any, Literal
 
 from seqsmooth.ops import checks
-from seqsmooth.training.objective_sections import Objective
+from seqsmooth.training.sections import model_sections, sequence_sections, token_sections
 
 
 @dataclass(frozen=True)
@@ -27,6 +27,39 @@ class Data:
     fraction: float = 1.0
     """Of the training items, drawn by the seed of the run. Vocabulary, counts and document frequencies stay those of
     the whole."""
+
+
+@dataclass(frozen=True)
+class Anneal:
+    """A number of the objective that moves from `start` to `end`; it changes at the start of an epoch."""
+
+    key: str
+    start: float
+    end: float
+    epochs: int
+    delay: int = 0
+    shape: Literal["linear", "cosine", "step"] = "linear"
+
+
+@dataclass(frozen=True)
+class ObjectiveSection:
+    """The loss: the arguments of `seqsmooth.Objective`, with the laws of `seqsmooth.smoothing.registry` by name."""
+
+    sequence: Any = field(
+        metadata={"choices": sequence_sections}, default_factory=lambda: sequence_sections()["ground_truth"]()
+    )
+    token: Any = field(metadata={"choices": token_sections}, default_factory=lambda: token_sections()["dirac"]())
+    lazy: bool = True
+    entropy: float = 0.0
+    anneal: tuple[Anneal, ...] = ()
+
+    @property
+    def needs_references(self) -> bool:
+        """Whether the loss asks for all that people wrote, beside the target."""
+        law = self.sequence
+        if getattr(law, "against", None) == "references":
+            return True
+        return getattr(getattr(law, "proposal", law), "pool", None) == "refs"
 
 
 @dataclass(frozen=True)
@@ -61,7 +94,7 @@ class _Schedule:
 
 
 @dataclass(frozen=True)
-class Constant(_Schedule):
+class ConstantRate(_Schedule):
     """The learning rate stays, after `warmup` steps."""
 
     warmup: int = 0
@@ -171,14 +204,14 @@ class Config:
     """A run."""
 
     data: Data
-    model: Any  # of a class of `seqsmooth.training.model_sections`
+    model: Any = field(metadata={"choices": model_sections})
     name: str = ""
     row: str = ""
     table: str = ""
     seed: int = 0
-    objective: Objective = field(default_factory=Objective)
+    objective: ObjectiveSection = field(default_factory=ObjectiveSection)
     optimizer: Optimizer = field(default_factory=Optimizer)
-    schedule: Constant | Step | InverseRoot | Cosine | Linear | Plateau = field(default_factory=Constant)
+    schedule: ConstantRate | Step | InverseRoot | Cosine | Linear | Plateau = field(default_factory=ConstantRate)
     trainer: Trainer = field(default_factory=Trainer)
     validation: Validation = field(default_factory=Validation)
     decoding: Decoding = field(default_factory=Decoding)

@@ -13,10 +13,9 @@ from typing import Any, Literal, Union, get_args, get_origin
 
 from seqsmooth.files.paths import inner_path
 from seqsmooth.ops import checks
-from seqsmooth.training import config as sections
 from seqsmooth.training.bases import merge, nested, open_base
-from seqsmooth.training.config import Config
-from seqsmooth.training.model_sections import model_sections
+from seqsmooth.training.config import Config, plain
+from seqsmooth.training.sections import choices
 from seqsmooth.training.yaml_files import parse_yaml
 
 
@@ -49,7 +48,7 @@ def text_of(config: Config) -> str:
     """A config as YAML, every value written out."""
     import yaml
 
-    text: str = yaml.safe_dump(sections.plain(config), sort_keys=False, allow_unicode=True, width=120)
+    text: str = yaml.safe_dump(plain(config), sort_keys=False, allow_unicode=True, width=120)
     return text
 
 
@@ -60,7 +59,7 @@ def completed(values: Mapping[str, Any]) -> Mapping[str, Any]:
     it is.
     """
     try:
-        made: Mapping[str, Any] = sections.plain(parse_config(values))
+        made: Mapping[str, Any] = plain(parse_config(values))
     except ValueError:
         return values
     return made
@@ -86,8 +85,6 @@ def listed_keys(keys: Sequence[str]) -> str:
 
 def _parse(kind: Any, value: Any, key: str) -> Any:
     """A value of a type, or one sentence why not."""
-    if key == "model":
-        return _chosen(model_sections(), value, key)
     if dataclasses.is_dataclass(kind):
         return _record(typing.cast(type, kind), value, key)
     origin = get_origin(kind)
@@ -114,7 +111,14 @@ def _record(kind: type, value: Any, key: str) -> Any:
         optional = item.default is not dataclasses.MISSING or item.default_factory is not dataclasses.MISSING
         if name not in value and not optional:
             raise ValueError(f"`{dotted}{name}` must be given in a config, but is not.")
-    return kind(**{name: _parse(hints[name], given, dotted + name) for name, given in value.items()})
+    return kind(**{name: _field(known[name], hints[name], given, dotted + name) for name, given in value.items()})
+
+
+def _field(item: dataclasses.Field[Any], hint: Any, value: Any, key: str) -> Any:
+    sections = choices(item)
+    if sections is None or (value is None and item.default is None):
+        return None if sections is not None else _parse(hint, value, key)
+    return _chosen(sections, value, key)
 
 
 def _one_of(kinds: Sequence[Any], value: Any, key: str) -> Any:

@@ -19,9 +19,9 @@ from seqsmooth.models.weights import load_weights
 from seqsmooth.ops import checks
 from seqsmooth.training.config import Config, plain
 from seqsmooth.training.journal import read_log
-from seqsmooth.training.model_sections import without_starts
 from seqsmooth.training.places import find_corpus
 from seqsmooth.training.reader import completed, differences, listed_keys, parse_config, text_of
+from seqsmooth.training.sections import without_starts
 from seqsmooth.training.yaml_files import load_yaml
 from seqsmooth.version import __version__
 

@@ -13,11 +13,11 @@ from torch import Tensor
 from seqsmooth.ops import checks
 from seqsmooth.training import config as sections
 from seqsmooth.training.bases import merge
-from seqsmooth.training.objective_sections import Anneal
+from seqsmooth.training.config import Anneal
 from seqsmooth.training.reader import parse_config
 
 Section = (
-    sections.Constant | sections.Step | sections.InverseRoot | sections.Cosine | sections.Linear | sections.Plateau
+    sections.ConstantRate | sections.Step | sections.InverseRoot | sections.Cosine | sections.Linear | sections.Plateau
 )
 
 
@@ -49,7 +49,7 @@ class Schedule:
             return rise * math.sqrt(max(section.warmup, 1) / max(step + 1, section.warmup, 1))
         if isinstance(section, sections.Plateau):
             return rise * section.factor**stale
-        if isinstance(section, sections.Constant):
+        if isinstance(section, sections.ConstantRate):
             return rise
         done = min(1.0, max(0, step - section.warmup) / max(1, self.steps - section.warmup))
         shape = (1 + math.cos(math.pi * done)) / 2 if isinstance(section, sections.Cosine) else 1 - done

@@ -32,7 +32,6 @@ from seqsmooth.training.fleet import LOG
 from seqsmooth.training.journal import Journal
 from seqsmooth.training.learner import Learner
 from seqsmooth.training.loggers import check_loggers, close_loggers, open_loggers
-from seqsmooth.training.objective_sections import needs_references
 from seqsmooth.training.places import find_corpus
 from seqsmooth.training.progress import StepBar
 from seqsmooth.training.runs import Run, create_run, resume_run, write_manifest
@@ -241,7 +240,7 @@ def _batches(corpus: Corpus, config: Config, device: torch.device, rank: int, wo
         data.train,
         data.batch_size,
         seed=config.seed,
-        references=data.references if needs_references(config.objective) else 0,
+        references=data.references if config.objective.needs_references else 0,
         captions_per_image=data.captions_per_image,
         max_length=data.max_length,
         fraction=data.fraction,

@@ -1,0 +1,144 @@
+"""Sections of a config that are read off the constructors of models, laws and rewards: a frozen record each.
+
+A section has an argument of the constructor under its own name, with its type and default, but for what the corpus
+knows and for what a YAML file cannot say.
+"""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Callable, Iterator
+from dataclasses import Field, field, fields, is_dataclass, make_dataclass, replace
+from functools import cache, reduce
+from operator import or_
+from types import UnionType
+from typing import Any, Literal, Union, get_args, get_origin, get_type_hints
+
+import torch
+from torch import Tensor
+
+from seqsmooth.models import Captioner
+from seqsmooth.models.registry import ENCODERS, MODELS
+from seqsmooth.rewards.registry import REWARDS
+from seqsmooth.smoothing.registry import SEQUENCE_LAWS, TOKEN_LAWS
+
+Sections = dict[str, type]
+"""Records by the `kind` that chooses one."""
+Key = tuple[str, Any, Any]
+"""The name, the type and the field of a key."""
+FROM_CORPUS = (
+    *("vocab_size", "source_size", "feature_size", "source_pad"),  # of models
+    *("document_frequencies", "counts", "missing"),  # of rewards and token laws
+)
+"""Arguments that the corpus knows."""
+STORED: dict[str, bool | torch.dtype | None] = {
+    "auto": None,
+    "always": True,
+    "never": False,
+    "float16": torch.float16,
+}
+"""What a YAML file calls the values of the argument `stored`."""
+UNCLIPPED = ("hamming", "edit", "constant")
+"""Rewards without a key `clip`: distances, which are 0 or less, and a constant."""
+
+
+def model_sections() -> Sections:
+    """The section `model`. A captioner has an encoder, which cached features are not, and a decoder of what it sees."""
+    return {kind: _section(kind, built) for kind, built in MODELS.items()} | {
+        Captioner.kind: _section(Captioner.kind, Captioner)
+    }
+
+
+def encoder_sections() -> Sections:
+    """The section `model.encoder`."""
+    return {kind: _section(kind, built) for kind, built in ENCODERS.items() if kind != "cached"}
+
+
+def decoder_sections() -> Sections:
+    """The section `model.decoder`: models that write from features."""
+    return {kind: model_sections()[kind] for kind in ("show_tell", "top_down")}
+
+
+def sequence_sections() -> Sections:
+    """The section `objective.sequence`."""
+    return {kind: _section(kind, law) for kind, law in SEQUENCE_LAWS.items()}
+
+
+def proposal_sections() -> Sections:
+    """The section `objective.sequence.proposal`: laws that draw samples by themselves."""
+    return {kind: section for kind, section in sequence_sections().items() if hasattr(SEQUENCE_LAWS[kind], "draw")}
+
+
+def token_sections() -> Sections:
+    """The section `objective.token`."""
+    return {kind: _section(kind, law) for kind, law in TOKEN_LAWS.items()}
+
+
+def reward_sections() -> Sections:
+    """The section `objective.sequence.reward`: `clip` keeps a reward in [0, clip], as the authors' 1."""
+    return {kind: _section(kind, built, clip=kind not in UNCLIPPED) for kind, built in REWARDS.items()}
+
+
+CHOICES: dict[str, Callable[[], Sections]] = {
+    "encoder": encoder_sections,
+    "decoder": decoder_sections,
+    "reward": reward_sections,
+    "proposal": proposal_sections,
+    "substitutes": token_sections,
+}
+"""Arguments that are themselves built: the sections to choose from."""
+
+
+def choices(item: Field[Any]) -> Sections | None:
+    """The sections to choose from for a field, which its metadata name; None for a field that is a plain value."""
+    function = item.metadata.get("choices")
+    return None if function is None else function()
+
+
+def without_starts(section: Any) -> Any:
+    """A model's section without what only tells where its weights begin, for weights that will be loaded."""
+    changes: dict[str, Any] = {}
+    for item in fields(section):
+        value = getattr(section, item.name)
+        if is_dataclass(value):
+            changes[item.name] = without_starts(value)
+        elif item.name.endswith("vectors"):
+            changes[item.name] = None
+        elif item.name == "pretrained":
+            changes[item.name] = False
+    return replace(section, **changes)
+
+
+@cache
+def _section(kind: str, built: Any, *, clip: bool = False) -> type:
+    """The record of a constructor's arguments; its attribute `built` is the class."""
+    hints = get_type_hints(built.__init__)
+    arguments = inspect.signature(built.__init__).parameters.values()
+    keys = [key for argument in arguments if argument.name in hints for key in _keys(argument, hints[argument.name])]
+    keys += [("clip", float | None, field(default=None))] if clip else []
+    keys += [("kind", Literal[kind], field(default=kind))]
+    return make_dataclass(built.__name__, keys, frozen=True, kw_only=True, namespace={"built": built})
+
+
+def _keys(argument: inspect.Parameter, hint: Any) -> Iterator[Key]:
+    """The keys that stand for an argument: none for what the corpus knows, or what no YAML file can say."""
+    name, required = argument.name, argument.default is inspect.Parameter.empty
+    expressible = _expressible(hint)
+    if name == "embeddings":  # a file of word vectors, in which EOS may have one
+        yield from (("vectors", str, field()), ("eos", bool, field(default=True)))
+    elif name == "stored":
+        yield name, Literal[tuple(STORED)], field(default="auto")
+    elif name in CHOICES:  # without it, the constructor's default
+        metadata = {"choices": CHOICES[name]}
+        yield name, Any, field(metadata=metadata) if required else field(metadata=metadata, default=None)
+    elif name.endswith("vectors"):
+        yield name, str | None, field(default=None)
+    elif name not in FROM_CORPUS and expressible is not None:
+        yield name, expressible, field() if required else field(default=argument.default)
+
+
+def _expressible(hint: Any) -> Any:
+    """A type without tensors and dtypes; None where nothing is left."""
+    union = get_origin(hint) in (Union, UnionType)
+    parts = [part for part in (get_args(hint) if union else (hint,)) if part not in (Tensor, torch.dtype)]
+    return reduce(or_, parts) if set(parts) - {type(None)} else None
