@@ -7,7 +7,7 @@ knows and for what a YAML file cannot say.
 from __future__ import annotations
 
 import inspect
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Collection, Iterator, Mapping
 from dataclasses import Field, field, fields, is_dataclass, make_dataclass, replace
 from functools import cache, reduce
 from operator import or_
@@ -44,14 +44,12 @@ UNCLIPPED = ("hamming", "edit", "constant")
 
 def model_sections() -> Sections:
     """The section `model`. A captioner has an encoder, which cached features are not, and a decoder of what it sees."""
-    return {kind: _section(kind, built) for kind, built in MODELS.items()} | {
-        Captioner.kind: _section(Captioner.kind, Captioner)
-    }
+    return _sections({**MODELS, Captioner.kind: Captioner})
 
 
 def encoder_sections() -> Sections:
     """The section `model.encoder`."""
-    return {kind: _section(kind, built) for kind, built in ENCODERS.items() if kind != "cached"}
+    return _sections({kind: encoder for kind, encoder in ENCODERS.items() if kind != "cached"})
 
 
 def decoder_sections() -> Sections:
@@ -61,7 +59,7 @@ def decoder_sections() -> Sections:
 
 def sequence_sections() -> Sections:
     """The section `objective.sequence`."""
-    return {kind: _section(kind, law) for kind, law in SEQUENCE_LAWS.items()}
+    return _sections(SEQUENCE_LAWS)
 
 
 def proposal_sections() -> Sections:
@@ -71,12 +69,12 @@ def proposal_sections() -> Sections:
 
 def token_sections() -> Sections:
     """The section `objective.token`."""
-    return {kind: _section(kind, law) for kind, law in TOKEN_LAWS.items()}
+    return _sections(TOKEN_LAWS)
 
 
 def reward_sections() -> Sections:
     """The section `objective.sequence.reward`: `clip` keeps a reward in [0, clip], as the authors' 1."""
-    return {kind: _section(kind, built, clip=kind not in UNCLIPPED) for kind, built in REWARDS.items()}
+    return _sections(REWARDS, clipped=REWARDS.keys() - UNCLIPPED)
 
 
 CHOICES: dict[str, Callable[[], Sections]] = {
@@ -109,8 +107,12 @@ def without_starts(section: Any) -> Any:
     return replace(section, **changes)
 
 
+def _sections(classes: Mapping[str, Any], clipped: Collection[str] = ()) -> Sections:
+    return {kind: _section(kind, built, clip=kind in clipped) for kind, built in classes.items()}
+
+
 @cache
-def _section(kind: str, built: Any, *, clip: bool = False) -> type:
+def _section(kind: str, built: Any, *, clip: bool) -> type:
     """The record of a constructor's arguments; its attribute `built` is the class."""
     hints = get_type_hints(built.__init__)
     arguments = inspect.signature(built.__init__).parameters.values()
