@@ -1,4 +1,4 @@
-"""What is promised of speed, memory and agreement, as data, and what reports say to it."""
+"""Promises of speed, memory and agreement, as data, and whether reports keep them."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ class Claim:
     says: str
     benchmark: str
     where: Mapping[str, int | str]
-    """What the shape of the table says of itself."""
+    """The entries of `shape` that select the tables it is about."""
     rows: tuple[str, ...]
     measure: Measure
     limit: float
@@ -35,11 +35,11 @@ class Claim:
     """Whether the limit is the least that is allowed, not the most."""
 
     def holds(self, value: float) -> bool:
-        """Whether a number is within the limit."""
+        """Return whether a number is within the limit."""
         return value >= self.limit if self.at_least else value <= self.limit
 
     def format(self, value: float) -> str:
-        """A number in the unit of the limit."""
+        """Write a number in the unit of the limit."""
         return f"{value:.0e}" if 0 < abs(value) < 1e-4 else f"{number(value)} {self.unit}".rstrip()
 
     @property
@@ -50,7 +50,7 @@ class Claim:
 
 @dataclass(frozen=True)
 class ClaimResult:
-    """What the reports say to a promise: the worst number and the row that has it, or the first row that is missing."""
+    """The verdict on a promise: the worst number and its row, or the first row that is missing."""
 
     claim: Claim
     verdict: Verdict
@@ -73,12 +73,12 @@ HEADINGS = ("promise", "limit", "measured", "verdict")
 
 
 def check(reports: Sequence[TimingReport]) -> list[ClaimResult]:
-    """What these reports say to each promise."""
+    """Judge every promise by these reports."""
     return [judge(claim, reports) for claim in CLAIMS]
 
 
 def judge(claim: Claim, reports: Sequence[TimingReport]) -> ClaimResult:
-    """Take the worst of all rows, in all tables that the promise is about.
+    """Judge a promise by the worst of all rows, in all tables that it is about.
 
     One row beyond the limit breaks the promise; it is held only if every row was measured.
     """
@@ -101,7 +101,7 @@ def judge(claim: Claim, reports: Sequence[TimingReport]) -> ClaimResult:
 
 
 def text(results: Sequence[ClaimResult]) -> str:
-    """A table, and how many of each verdict there are."""
+    """Write a table, and how many of each verdict there are."""
     lines = [HEADINGS, *(result.cells() for result in results)]
     widths = [max(map(len, column)) for column in zip(*lines, strict=True)]
     table = ["  ".join(f"{cell:<{width}}" for cell, width in zip(line, widths, strict=True)).rstrip() for line in lines]
@@ -109,7 +109,7 @@ def text(results: Sequence[ClaimResult]) -> str:
 
 
 def summary(results: Sequence[ClaimResult]) -> str:
-    """How many of each verdict there are."""
+    """Count each verdict, in words."""
     verdicts: tuple[Verdict, ...] = ("held", "not held", "not measured")
     counts = {verdict: sum(result.verdict == verdict for result in results) for verdict in verdicts}
     return ", ".join(f"{count} {verdict}" for verdict, count in counts.items()) + "."
@@ -126,7 +126,7 @@ def _tables(claim: Claim, reports: Sequence[TimingReport]) -> list[tuple[TimingR
 
 
 def _time(scale: float = 1.0, modes: tuple[Mode, ...] = GRAPH) -> Measure:
-    """The time, the longest of these modes."""
+    """Measure the time, the longest of these modes."""
 
     def measure(row: TimingRow, table: TimingTable, report: TimingReport) -> float | None:
         medians = [_median(row, mode) for mode in modes]
@@ -136,7 +136,7 @@ def _time(scale: float = 1.0, modes: tuple[Mode, ...] = GRAPH) -> Measure:
 
 
 def _over(base: str, modes: tuple[Mode, ...] = GRAPH) -> Measure:
-    """The time over that of another row of the same table, the greatest of these modes."""
+    """Measure the time over that of another row of the same table, the greatest of these modes."""
 
     def measure(row: TimingRow, table: TimingTable, report: TimingReport) -> float | None:
         ratios = []
@@ -184,7 +184,7 @@ def _error(row: TimingRow, table: TimingTable, report: TimingReport) -> float | 
 
 MLE = "MLE"
 SPARSE_LOSSES = (MLE, "Label smoothing", "Tok top-64", "Seq lazy, L=5")
-"""Those whose target is small beside the logits."""
+"""Our losses whose target is small beside the logits."""
 SMOOTHED_HEADS = ("Label smoothing", "Tok top-64", "Seq lazy, L=5", "Tok dense, on the fly")
 CLOSED_FORMS = tuple(f"Seq exact, {pool}" for pool in ("vocab", "batch", "refs"))
 SAMPLED = tuple(f"Seq lazy, L={count}" for count in (1, 5, 10, 20))

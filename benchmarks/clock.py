@@ -124,7 +124,7 @@ class GpuClock(Clock):
         return graph.replay
 
     def extra_bytes(self, step: Step) -> int | None:
-        """What is still there after the call is its results; one that lies in the memory of an input takes none."""
+        """Count the peak, less what was there before and less what stays, which are the results."""
         self.settle()
         torch.cuda.reset_peak_memory_stats(self.device)
         before = torch.cuda.memory_allocated(self.device)

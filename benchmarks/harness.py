@@ -35,7 +35,7 @@ class Call:
 
     step: Callable[[], Results]
     exact: Callable[[], Results] | None = None
-    """The same results in float64, by other means."""
+    """Computes the results in float64, by other means."""
     restore: Callable[[], None] = lambda: None
     """Undoes what a step has done to its inputs; not timed."""
     capture: Callable[[], Step] | None = None
@@ -87,7 +87,7 @@ class Contest:
     quick: bool = False
 
     def choose(self, contestants: Iterable[Contestant[I]]) -> list[Contestant[I]]:
-        """Those that take part: any with a name that `only` finds, and what they are compared with."""
+        """Choose who takes part: any whose name `only` finds, and what they are compared with."""
         listed = list(contestants)
         if self.only is None:
             return listed

@@ -139,7 +139,7 @@ def slot_target(suite: LossSuite, text: Words) -> Tensor:  # (N, V) float64
 
 
 def differentiate(loss: Callable[[], Tensor], leaves: tuple[Tensor, ...]) -> Callable[[], Results]:
-    """A step: the loss and its gradients."""
+    """Make a step: the loss and its gradients."""
 
     def step() -> Results:
         total = loss()
@@ -149,7 +149,7 @@ def differentiate(loss: Callable[[], Tensor], leaves: tuple[Tensor, ...]) -> Cal
 
 
 def in_float64(given: Given, target: Callable[[], Tensor], entropy: float = 0.0) -> Callable[[], Results]:
-    """The same step in float64, from the target in full."""
+    """Make the step in float64, from the target in full."""
 
     def step() -> Results:
         wide = tuple(leaf.detach().double().requires_grad_() for leaf in given.leaves)
@@ -160,7 +160,7 @@ def in_float64(given: Given, target: Callable[[], Tensor], entropy: float = 0.0)
 
 
 def with_target(loss: TimedLoss, function: Callable[..., Tensor]) -> Callable[[Given], Call]:
-    """The cross entropy of ours alone, with a target that is ready."""
+    """Make a call of our cross entropy alone, with a target that is ready."""
 
     def bind(given: Given) -> Call:
         target = loss.propose(given.words).target.flatten()
@@ -175,7 +175,7 @@ def peer(
     arguments: Callable[[Words], tuple[object, ...]],
     target: Callable[[Words], Tensor],
 ) -> Callable[[Given], Call]:
-    """A loss of others, called with the inputs and some arguments."""
+    """Make a call of another's loss with the inputs and some arguments."""
 
     def bind(given: Given) -> Call:
         rest = arguments(given.words)
@@ -235,7 +235,7 @@ class DenseForms:
 
     @cached_property
     def cosines(self) -> Tensor:  # (V, V) fp32
-        """Of all pairs of tokens."""
+        """The cosines of all pairs of tokens."""
         return self.suite.vectors @ self.suite.vectors.T
 
     @cached_property

@@ -1,4 +1,4 @@
-"""What the numbers were measured on, and how fast that is by itself."""
+"""The machine behind the numbers: its device and versions, and how fast it copies and multiplies."""
 
 from __future__ import annotations
 

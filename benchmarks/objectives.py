@@ -37,11 +37,11 @@ class TimedLoss:
 
     @cached_property
     def source(self) -> ss.Philox:
-        """Of the samples in a graph."""
+        """The source of random numbers in a graph."""
         return ss.Philox(0, "cuda")
 
     def propose(self, text: Words, stream: torch.cuda.Stream | None = None) -> ss.Candidates:
-        """What a training step proposes.
+        """Propose as a training step does.
 
         In a graph, random numbers are counted on the device: a replay would wait for the state of torch's generator.
         """
@@ -52,7 +52,7 @@ class TimedLoss:
         )
 
     def target(self, text: Words, vocab: int) -> Tensor:  # (N, V) float64
-        """The target in full."""
+        """Return the target in full."""
         if self.expected is not None:
             return self.expected(text)
         return self.propose(text).target.dense(vocab).flatten(0, -2).double()
@@ -60,14 +60,14 @@ class TimedLoss:
 
 @dataclass(frozen=True, eq=False)
 class LossSuite:
-    """What the losses of one shape share."""
+    """The losses of one shape, and the embeddings that they share."""
 
     shape: Shape
     vectors: Tensor  # (V, E)
 
     @classmethod
     def of(cls, shape: Shape, generator: torch.Generator) -> LossSuite:
-        """With vectors of its own."""
+        """Make the losses of a shape, with embeddings of its own."""
         return cls(shape, embeddings(shape.vocab, generator))
 
     @property
@@ -76,26 +76,26 @@ class LossSuite:
         return self.shape.vocab <= STORED_VOCABULARY
 
     def one_hot(self, text: Words) -> Tensor:  # (N, V) float64
-        """The target of MLE."""
+        """Return the target of MLE."""
         return torch.nn.functional.one_hot(text.labels, self.shape.vocab).double()
 
     def smoothed_target(self, text: Words) -> Tensor:  # (N, V) float64
-        """The target of label smoothing."""
+        """Return the target of label smoothing."""
         return (1 - EPSILON) * self.one_hot(text) + EPSILON / self.shape.vocab
 
     def similar_target(self, text: Words) -> Tensor:  # (N, V) float64
-        """The target of Tok, Eq. 13 of the paper."""
+        """Return the target of Tok, Eq. 13 of the paper."""
         units = torch.nn.functional.normalize(self.vectors.double(), dim=-1)
         law = torch.softmax(units[text.labels] @ units.T / TOKEN_TAU, -1)
         return (1 - TOKEN_ALPHA) * self.one_hot(text) + TOKEN_ALPHA * law
 
     def hamming_target(self, text: Words) -> Tensor:  # (N, V) float64
-        """The expected target of lazy Hamming over the whole vocabulary."""
+        """Return the expected target of lazy Hamming over the whole vocabulary."""
         same = self.one_hot(text)
         return (1 - RATE) * same + RATE / (self.shape.vocab - 1) * (1 - same)
 
     def losses(self) -> list[TimedLoss]:
-        """Every loss of ours."""
+        """List every loss of ours."""
         size = self.shape.vocab
 
         def similarity(*, stored: bool) -> ss.Similarity:

@@ -28,7 +28,7 @@ PAIRS: tuple[tuple[str, str, Mapping[str, int | str], str, str], ...] = (
     ("5 Hamming samples of 50 captions", "sampler", CAPTIONS, "Hamming vocab, L=5", sampler.LOOP.format(5)),
     ("CIDEr-D of one of 250 candidates", "rewards", BATCH, "CIDEr-D", "pycocoevalcap CIDEr"),
 )
-"""What the page shows first: its name, the benchmark, the shape of the table, our row and that of a peer."""
+"""The rows at a glance: title, benchmark, shape of the table, our row, the peer's row."""
 
 
 def fill(page: str, reports: Sequence[TimingReport]) -> str:

@@ -1,4 +1,4 @@
-"""What the paper measured of itself: its table of training times, beside which ours stand in `step`."""
+"""The paper's own training times, shown beside ours in `step`."""
 
 from __future__ import annotations
 
@@ -23,20 +23,20 @@ LOSSES: dict[str, str] = {
 
 
 def ratio(loss: str) -> str:
-    """The time of a loss over that of MLE, the least and the greatest of them."""
+    """Return the time of a loss over that of MLE, the least and the greatest of them."""
     (base,) = MILLISECONDS["MLE"]
     times = MILLISECONDS[loss]
     return "-".join(dict.fromkeys(f"{time / base:.3f}" for time in (min(times), max(times))))
 
 
 def beside(objective: str) -> str | None:
-    """The paper's ratio for an objective of `step`; None where it has none."""
+    """Return the paper's ratio for an objective of `step`, None where it has none."""
     loss = LOSSES.get(objective)
     return None if loss is None else ratio(loss)
 
 
 def note() -> str:
-    """What the ratios are of."""
+    """Say what the paper's ratios are of."""
     return (
         "paper: its own times over its MLE, of whole steps of Show and Tell on a Titan X with the CNN inside, for "
         f"Hamming rewards only: {', '.join(f'{loss} {ratio(loss)}' for loss in MILLISECONDS if loss != 'MLE')}; "

@@ -1,4 +1,4 @@
-"""What a benchmark run leaves behind, and its file."""
+"""The report of a benchmark: tables of rows of times, and its JSON file."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ class Spread:
 
     @classmethod
     def of(cls, times: Sequence[float]) -> Spread:
-        """The quartiles of some times."""
+        """Compute the quartiles of some times."""
         if len(times) == 1:
             return cls(times[0], times[0], times[0], 1)
         low, middle, high = quantiles(times, n=4, method="inclusive")
@@ -60,10 +60,10 @@ class TimingRow:
     items: int | None = None
     """How many items one call handles, where it is not what the table says."""
     first_call_s: float | None = None
-    """What the first call took, compilation included."""
+    """Seconds of the first call, compilation included."""
 
     def best(self) -> Spread | None:
-        """The time in graph replay, or in eager submission where there is no other."""
+        """Return the time in graph replay, or in eager submission where there is no other."""
         return self.graph or self.eager
 
 
@@ -77,14 +77,14 @@ class TimingTable:
     peer: str | None = None
     """The row that is the peer to beat."""
     copied_bytes: int | None = None
-    """What one read and one write of the input moves."""
+    """Bytes that one read and one write of the input move."""
     flop: int | None = None
-    """What the matrix products of one call count."""
+    """Operations of the matrix products of one call."""
     items: int | None = None
     """How many items (candidates, sentences) one call handles."""
 
     def row(self, name: str | None) -> TimingRow | None:
-        """A row by its name."""
+        """Find a row by its name."""
         return next((row for row in self.rows if row.name == name), None)
 
 

@@ -22,13 +22,13 @@ class ReportColumn:
 
 
 def text(report: TimingReport) -> str:
-    """The whole report."""
+    """Write the whole report."""
     failed = [f"{name}: failed: {why}" for name, why in report.failures.items()]
     return "\n\n".join([heading(report), *(table_text(table, report) for table in report.tables), *failed])
 
 
 def heading(report: TimingReport) -> str:
-    """What ran on what."""
+    """Say what ran, on which machine, with which versions."""
     machine = report.machine
     versions = ", ".join(
         f"{name} {machine[name]}" for name in ("torch", "triton", "cuda", "python", "seqsmooth") if machine.get(name)
@@ -47,7 +47,7 @@ def heading(report: TimingReport) -> str:
 
 
 def columns(table: TimingTable, report: TimingReport) -> list[ReportColumn]:
-    """The columns that this table has something to say in."""
+    """Choose the columns that have an entry in this table."""
     chosen: list[ReportColumn] = []
     for mode in MODE_NAMES:
         if not any(getattr(row, mode) for row in table.rows):
@@ -79,7 +79,7 @@ def columns(table: TimingTable, report: TimingReport) -> list[ReportColumn]:
 
 
 def table_text(table: TimingTable, report: TimingReport) -> str:
-    """One table, with what failed below it."""
+    """Write one table, with what failed below it."""
     shown = columns(table, report)
     width = max(len(row.name) for row in table.rows)
     cells = {row.name: [column.cell(row) for column in shown] for row in table.rows}
@@ -96,7 +96,7 @@ def table_text(table: TimingTable, report: TimingReport) -> str:
 
 
 def notes(table: TimingTable, report: TimingReport) -> list[str]:
-    """What could not be done, and what ratios refer to."""
+    """List what failed, and what ratios refer to."""
     lines = []
     for row in table.rows:
         for what, why in row.failures.items():
@@ -113,12 +113,12 @@ def notes(table: TimingTable, report: TimingReport) -> list[str]:
 
 
 def per_item(row: TimingRow, table: TimingTable) -> float:
-    """What a time is divided by: the number of items of one call, where the table counts items."""
+    """Return the number of items of one call, 1 where the table does not count items."""
     return float(row.items or table.items or 1)
 
 
 def _time_per_item(row: TimingRow, table: TimingTable, mode: Mode) -> float | None:
-    """The time of one item."""
+    """Return the time of one item."""
     spread: Spread | None = getattr(row, mode)
     return None if spread is None else spread.median / per_item(row, table)
 
@@ -169,7 +169,7 @@ def _error(row: TimingRow, name: str) -> str:
 
 
 def number(value: float, digits: int = 4) -> str:
-    """A number with so many digits, never in powers of ten."""
+    """Write a number with so many digits, never in powers of ten."""
     if not value:
         return "0"
     return f"{value:.{max(0, digits - 1 - math.floor(math.log10(abs(value))))}f}"

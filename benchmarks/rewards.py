@@ -40,11 +40,11 @@ class Captions:
     references: Tensor  # (B, R, S)
 
     def first(self, rows: int, samples: int | None = None) -> Captions:
-        """The first rows, with their first samples."""
+        """Take the first rows, with their first samples."""
         return Captions(self.candidates[:rows, :samples], self.references[:rows])
 
     def on_host(self) -> Captions:
-        """The same on the CPU."""
+        """Copy the captions to the CPU."""
         return Captions(self.candidates.cpu(), self.references.cpu())
 
 
@@ -73,7 +73,7 @@ def table(size: int, contest: Contest, *, documents: int = DOCUMENTS, seed: int 
 
 
 def captions(rows: int, samples: int, generator: torch.Generator) -> Captions:
-    """References that share phrases, candidates that share phrases with them, lengths from 8 to 17."""
+    """Draw references that share phrases, and candidates that share phrases with them, 8 to 17 tokens long."""
     base = zipf((rows, 1, LENGTH), VOCAB, generator)
 
     def captions_like(count: int) -> Tensor:
@@ -88,13 +88,13 @@ def captions(rows: int, samples: int, generator: torch.Generator) -> Captions:
 
 @cache
 def document_frequencies(documents: int) -> DocumentFrequencies:
-    """Those of a corpus like these captions."""
+    """Count the document frequencies of a corpus like these captions."""
     corpus = captions(documents, 1, torch.Generator().manual_seed(1))
     return DocumentFrequencies.build(corpus.references.tolist())
 
 
 def ours(frequencies: DocumentFrequencies, device: torch.device, on_host: int) -> Iterator[Contestant[Captions]]:
-    """Our rewards on the device, and `on_host` candidates on the host."""
+    """List our rewards on the device, and for `on_host` candidates on the host."""
     scorers: dict[str, Callable[[torch.dtype], nn.Module]] = {
         "CIDEr-D": lambda dtype: Cider(frequencies, dtype=dtype),
         "BLEU-4": lambda dtype: Bleu(4, dtype=dtype),
@@ -106,7 +106,7 @@ def ours(frequencies: DocumentFrequencies, device: torch.device, on_host: int) -
 
 
 def theirs(given: Captions) -> Iterator[Contestant[Captions]]:
-    """Scorers of others, on the host, each with the number of ours that it should give."""
+    """List scorers of others, on the host, each with the reward of ours that it should equal."""
     few = given.first(BY_PEERS, 1).on_host()
     count = few.candidates.shape[0]
     scorers: list[tuple[str, str, Callable[[Captions], Callable[[], list[float]]], Callable[[], nn.Module]]] = [

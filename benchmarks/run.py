@@ -20,7 +20,7 @@ SILENCE = 2.0
 """Seconds between two lines of progress where there is no terminal."""
 BENCHMARKS = ("loss", "head", "rewards", "sampler", "step")
 SHAPED = ("loss", "head")
-"""Those that have the shapes of `shapes`."""
+"""The benchmarks that take `--shapes`."""
 USUAL_SHAPES = "a,b,c,d"
 
 
@@ -59,7 +59,7 @@ class Settings:
             checks.must(there, "device", "'cpu' where there is no GPU", repr(self.device))
 
     def clock(self) -> Clock:
-        """The clock of the device."""
+        """Return the clock of the device."""
         return clock_of(torch.device(self.device or ("cuda" if torch.cuda.is_available() else "cpu")))
 
 
@@ -90,7 +90,7 @@ def run(benchmark: str, settings: Settings, say: Say | None = None) -> TimingRep
 
 
 def progress() -> Say:
-    """Tells on stderr what is going on: a line that is rewritten on a terminal, now and then a line elsewhere."""
+    """Show progress on stderr: one line that is rewritten on a terminal, a line now and then elsewhere."""
     start = time.monotonic()
     on_terminal = sys.stderr.isatty()
     silent_since = start - SILENCE

@@ -46,7 +46,7 @@ NUMPY = "authors' numpy, {}, L={}"
 
 
 def ours(shape: Shape, device: torch.device) -> Iterator[Contestant[Words]]:
-    """Our proposals: draws, their weights, the soft target."""
+    """List our proposals: draws, their weights, the soft target."""
     for pool in POOLS:
         for samples in SAMPLES:
             yield Contestant(_name(pool, samples), True, _ours(pool, samples, shape, device), against=_name("vocab", 5))
@@ -54,7 +54,7 @@ def ours(shape: Shape, device: torch.device) -> Iterator[Contestant[Words]]:
 
 
 def theirs(shape: Shape) -> Iterator[Contestant[Words]]:
-    """The samplers of others, on the host."""
+    """List the samplers of others, on the host."""
     for samples in SAMPLES:
         yield Contestant(LOOP.format(samples), False, _bind(raml_loop, samples, shape), on_host=True)
     for pool in POOLS:
@@ -63,7 +63,7 @@ def theirs(shape: Shape) -> Iterator[Contestant[Words]]:
 
 
 def distance_law(steps: int, others: int, tau: float) -> np.ndarray[Any, np.dtype[np.float64]]:  # (T + 1,)
-    """p(d) of the paper's appendix, Eq. 25: C(T, d) m^d exp(-d / tau), over all d."""
+    """Compute p(d) of the paper's appendix, Eq. 25: C(T, d) m^d exp(-d / tau), over all d."""
     logs = [
         math.lgamma(steps + 1) - math.lgamma(d + 1) - math.lgamma(steps - d + 1) + d * (math.log(others) - 1 / tau)
         for d in range(steps + 1)
@@ -74,7 +74,7 @@ def distance_law(steps: int, others: int, tau: float) -> np.ndarray[Any, np.dtyp
 
 
 def raml_loop(text: Words, samples: int, vocab: int) -> Tensor:  # (B, L, T)
-    """A sentence at a time, a sample at a time: a distance, as many positions, a new word at each."""
+    """Draw one sample of one sentence at a time: a distance, as many positions, a new word at each."""
     drawn: list[list[list[int]]] = []
     for sentence in text.targets.tolist():
         law = distance_law(len(sentence), vocab - 1, TAUS["vocab"])
@@ -91,18 +91,18 @@ def raml_loop(text: Words, samples: int, vocab: int) -> Tensor:  # (B, L, T)
 
 
 def numpy_vocab(text: Words, samples: int, vocab: int) -> Tensor:  # (B, L, T)
-    """One distance for the whole batch, positions with replacement, words of the whole vocabulary."""
+    """Draw one distance for the whole batch, positions with replacement, words of the whole vocabulary."""
     return _numpy(text, samples, vocab - 1, TAUS["vocab"], lambda size: np.random.randint(vocab, size=size))  # noqa: NPY002
 
 
 def numpy_batch(text: Words, samples: int, vocab: int) -> Tensor:  # (B, L, T)
-    """The same with the words of the batch."""
+    """Draw like `numpy_vocab`, from the words of the batch."""
     pool = np.unique(text.targets.cpu().numpy())
     return _numpy(text, samples, len(pool) - 1, TAUS["batch"], lambda size: np.random.choice(pool, size=size))  # noqa: NPY002
 
 
 def numpy_refs(text: Words, samples: int, vocab: int) -> Tensor:  # (B, L, T)
-    """The same with the words of each item's references; the largest of these sets for the distance."""
+    """Draw like `numpy_vocab`, from the words of each item's references; the largest set decides the distance."""
     pools = [np.unique(rows) for rows in text.references.cpu().numpy()]
 
     def draw(size: tuple[int, int]) -> Any:

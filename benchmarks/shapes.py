@@ -40,19 +40,19 @@ class Shape:
         return self.batch * self.steps
 
     def sample(self, elements: int = SAMPLE_ELEMENTS) -> Shape:
-        """The same with as few rows as float64 allows."""
+        """Return this shape with as few rows as float64 allows."""
         rows = max(1, elements // self.vocab)
         steps = min(self.steps, rows, 128) if rows < self.rows else self.steps
         return replace(self, steps=steps, batch=min(self.batch, max(1, rows // steps)))
 
     def sets(self, bytes_each: int) -> int:
-        """How many sets of inputs in turn it takes that none survives in the cache of the device."""
+        """Return how many sets of inputs must take turns so that none survives in the cache of the device."""
         if bytes_each >= 16 * CACHE_BYTES:
             return 1
         return min(4, max(2, math.ceil(2 * CACHE_BYTES / bytes_each)))
 
     def facts(self) -> dict[str, int | str]:
-        """The numbers, for the record."""
+        """Return the numbers, for the record."""
         return {
             "name": self.name,
             "what": self.what,
@@ -74,7 +74,7 @@ SHAPES: dict[str, Shape] = {
 
 
 def chosen_shapes(names: str) -> list[Shape]:
-    """Shapes by their names, as in "a,b"."""
+    """Find shapes by their names, as in "a,b"."""
     listed = [name.strip() for name in names.split(",") if name.strip()]
     checks.must(bool(listed), "shapes", "names with commas between them, as a,b", repr(names))
     for name in listed:
@@ -105,7 +105,7 @@ class GivenLogits:
 
     @property
     def leaves(self) -> tuple[Tensor, ...]:
-        """What a loss is differentiated by."""
+        """The tensors that a loss is differentiated by."""
         return (self.logits,)
 
     @property
@@ -115,7 +115,7 @@ class GivenLogits:
 
     @staticmethod
     def logits_of(logits: Tensor) -> Tensor:
-        """The logits that leaves like these stand for."""
+        """Return the logits that leaves like these stand for."""
         return logits
 
 
@@ -148,7 +148,7 @@ def zipf(
     vocab: int,
     generator: torch.Generator,
 ) -> Tensor:  # (*size)
-    """Tokens of text: the r-th most frequent one has a frequency of 1 / r, and ids are in no order."""
+    """Draw tokens of text: the r-th most frequent one has a frequency of 1 / r, and ids are in no order."""
     count = math.prod(size)
     odds = 1 / torch.arange(1, vocab + 1, dtype=torch.float64, device=generator.device)
     # At least one, for torch draws no fewer: an item with one reference has no others.
@@ -158,7 +158,7 @@ def zipf(
 
 
 def words(shape: Shape, generator: torch.Generator, samples: int = 5) -> Words:
-    """Targets, references that share most of their words, and sampled sequences."""
+    """Draw targets, references that share most of their words, and sampled sequences."""
     targets = zipf((shape.batch, shape.steps), shape.vocab, generator)
 
     def change_words(count: int) -> Tensor:
@@ -172,7 +172,7 @@ def words(shape: Shape, generator: torch.Generator, samples: int = 5) -> Words:
 
 
 def logits_inputs(shape: Shape, dtype: torch.dtype, generator: torch.Generator) -> GivenLogits:
-    """Logits as a model gives them half-way through training: the right token stands out, more or less."""
+    """Draw logits as a model gives them half-way through training: the right token stands out, more or less."""
     text = words(shape, generator)
     logits = torch.empty(shape.rows, shape.vocab, dtype=dtype, device=generator.device)
     logits.normal_(0, 2, generator=generator)
@@ -182,7 +182,7 @@ def logits_inputs(shape: Shape, dtype: torch.dtype, generator: torch.Generator) 
 
 
 def hidden_inputs(shape: Shape, dtype: torch.dtype, generator: torch.Generator) -> GivenHidden:
-    """Hidden states and a weight whose logits have a spread of 2."""
+    """Draw hidden states and a weight whose logits have a spread of 2."""
     text = words(shape, generator)
     hidden = torch.empty(shape.rows, shape.hidden, dtype=dtype, device=generator.device)
     weight = torch.empty(shape.vocab, shape.hidden, dtype=dtype, device=generator.device)
@@ -192,7 +192,7 @@ def hidden_inputs(shape: Shape, dtype: torch.dtype, generator: torch.Generator) 
 
 
 def embeddings(vocab: int, generator: torch.Generator, size: int = EMBEDDING_SIZE) -> Tensor:  # (V, size)
-    """Word vectors with neighbourhoods, as real ones have: a cluster each, and something of its own."""
+    """Draw word vectors with neighbourhoods, as real ones have: each is near its cluster."""
     clusters = torch.randn(max(2, vocab // 50), size, device=generator.device, generator=generator)
     which = torch.randint(len(clusters), (vocab,), device=generator.device, generator=generator)
     own = torch.randn(vocab, size, device=generator.device, generator=generator)

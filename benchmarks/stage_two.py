@@ -1,4 +1,4 @@
-"""What a run of stage two changed: the training loss, and which weights.
+"""Compare the training loss and the weights before and after stage two.
 
 python -m benchmarks.stage_two runs/flickr8k/few/*/0 --json stage_two.json
 
@@ -101,7 +101,7 @@ def training_loss(run: Run, which: Any) -> tuple[float, float]:
 
 
 def describe(run: Run, first: Run | None) -> dict[str, Any]:
-    """What is recorded of a run; `first` is the stage one that it begins with."""
+    """Return the record of a run; `first` is the stage one that it begins with."""
     epochs = [[row["loss"], row["nll"]] for row in run.log if row["split"] == "train"]
     record = {
         "row": run.manifest["row"],
@@ -182,7 +182,7 @@ def _which_changed(rows: Sequence[Mapping[str, Any]]) -> tuple[str, list[bool]]:
 
 
 def _share_changed(rows: Sequence[Mapping[str, Any]]) -> str:
-    """Of parts of a run: how many tensors changed, and how much."""
+    """Say how many tensors of some parts changed, and how much."""
     changed, tensors = (sum(row[key] for row in rows) for key in ("changed", "tensors"))
     ends = sorted({f"{100 * value:.1f}" for value in (min(_by(rows)), max(_by(rows)))}, key=float)
     return f"{changed} of {tensors}" + (f", by {' to '.join(ends)} %" if changed else "")
@@ -193,7 +193,7 @@ def _by(rows: Sequence[Mapping[str, Any]]) -> list[float]:
 
 
 def _natural(name: str) -> list[tuple[int, str]]:
-    """For sorting: numbers by their size."""
+    """Return a key that sorts numbers by their size."""
     return [(int(word), "") if word.isdigit() else (-1, word) for word in name.split(".")]
 
 
