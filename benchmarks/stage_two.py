@@ -87,7 +87,7 @@ def training_loss(run: Run, which: Any) -> tuple[float, float]:
         shuffle=False,
         references=data.references,
         captions_per_image=data.captions_per_image,
-        max_length=data.max_length,
+        max_words=data.max_length,
     )
     generator = torch.Generator().manual_seed(0)  # the same samples for all runs, where there are any
     sums = torch.zeros(3, dtype=torch.float64)

@@ -85,7 +85,7 @@ def bare(corpus: Corpus, config: Config, rounds: int) -> float:
         clip=config.optimizer.clip,
         autocast=torch.bfloat16 if config.trainer.precision == "bf16" else None,
     )
-    batches = corpus.batches("train", data.batch_size, captions_per_image=5, max_length=data.max_length, device=DEVICE)
+    batches = corpus.batches("train", data.batch_size, captions_per_image=5, max_words=data.max_length, device=DEVICE)
     on_device = [replace(batch, items=None) for batch in islice(batches, 300)]
     graphs: dict[torch.Size, Any] = {}
     for batch in on_device:

@@ -18,7 +18,7 @@ import yaml
 
 from oracles.small_corpora import captions
 from seqsmooth.cli.main import main
-from seqsmooth.cli.train import Afterwards
+from seqsmooth.cli.train import EvaluationOptions
 from seqsmooth.metrics.report import Report
 from seqsmooth.training import Run
 from seqsmooth.training.sweep import plan_sweep
@@ -187,7 +187,7 @@ def test_what_is_done_is_what_was_asked_for(folder: Path) -> None:
     (planned,) = plan_sweep(write_sweep(folder), Path("runs"))
 
     def done(splits: str, metrics: tuple[str, ...] = ("cider",), *, observe: bool = False) -> bool:
-        return Afterwards((splits,), metrics, observe).is_done(planned)
+        return EvaluationOptions((splits,), metrics, observe).is_done(planned)
 
     assert not done("val")
     assert main(["train", "small.yaml", "--decode", "val", "--metrics", "cider"]) == 0

@@ -16,7 +16,7 @@ from torch import Tensor
 import seqsmooth as ss
 from data.corpora import caption_corpus, pair_corpus
 from seqsmooth.data import Batch, Corpus, FeatureStore, Side, write_captions
-from seqsmooth.data.buckets import bucketed
+from seqsmooth.data.buckets import make_buckets
 from seqsmooth.data.sources import Resident
 from seqsmooth.models import RNNsearch, ShowTell
 from seqsmooth.training import TrainingStep, adam
@@ -58,7 +58,7 @@ def test_every_caption_comes_once_an_epoch_with_its_image_and_references(images:
     store, ids = images.features, images.ids("train")
     assert store is not None
     seen: Counter[tuple[int, tuple[int, ...]]] = Counter()
-    for batch in images.batches("train", 16, max_length=longest, references=3):
+    for batch in images.batches("train", 16, max_words=longest, references=3):
         assert batch.references is not None
         assert batch.items is not None
         width = batch.targets.shape[1]
@@ -105,7 +105,7 @@ def test_translation_pairs_stay_together(pairs: Corpus) -> None:
 
 
 @pytest.mark.parametrize("which", ["images", "regions", "pairs"])
-@pytest.mark.parametrize("settings", [{}, {"captions_per_image": 3}, {"max_length": 5, "references": 0}])
+@pytest.mark.parametrize("settings", [{}, {"captions_per_image": 3}, {"max_words": 5, "references": 0}])
 def test_on_the_device_as_on_the_host(which: str, settings: dict[str, int], request: pytest.FixtureRequest) -> None:
     corpus: Corpus = request.getfixturevalue(which)
     host = corpus.batches("train", 12, seed=3, **settings)
@@ -300,7 +300,7 @@ def test_buckets_hold_their_rows_and_splitting_never_costs(
     lengths = np.array(rows)
 
     def cost(buckets: int) -> int:
-        found = bucketed(lengths, batch_size, buckets)
+        found = make_buckets(lengths, batch_size, buckets)
         assert len(found.widths) <= buckets
         total = 0
         for number, widths in enumerate(found.widths):
@@ -315,7 +315,7 @@ def test_buckets_hold_their_rows_and_splitting_never_costs(
 
 def test_two_lengths_apart_make_two_buckets() -> None:
     lengths = np.array([[3]] * 20 + [[30]] * 20)
-    assert bucketed(lengths, 10, 4).widths == ((3,), (30,))
+    assert make_buckets(lengths, 10, 4).widths == ((3,), (30,))
 
 
 @pytest.mark.parametrize(
@@ -327,7 +327,7 @@ def test_two_lengths_apart_make_two_buckets() -> None:
             "`batch_size` must be a multiple of 2 captions an image x 1 ranks",
         ),
         ({"rank": 2, "world": 2}, r"`rank` must be in \[0, 2\), but is 2 instead"),
-        ({"max_length": 0}, "`max_length` must be 1 or more"),
+        ({"max_words": 0}, "`max_words` must be 1 or more"),
         ({"buckets": 0}, "`buckets` must be 1 or more"),
         ({"split": "dev"}, "`split` must be one of 'train', 'val', but is 'dev' instead"),
     ],

@@ -42,7 +42,7 @@ def test_a_fraction_is_of_items_and_the_larger_holds_the_smaller(task: str, requ
     assert [len(part) for part in parts] == [round(fraction * len(whole)) for fraction in (0.1, 0.3, 0.6)]
     for small, large in itertools.pairwise([*parts, whole]):
         assert small.items() <= large.items()  # each with as many of its targets
-    assert items_of(corpus, 0.3, max_length=4, references=0) == parts[1]  # whatever else a loss asks for
+    assert items_of(corpus, 0.3, max_words=4, references=0) == parts[1]  # whatever else a loss asks for
     assert items_of(corpus, 0.3, resident=True) == parts[1]
     assert items_of(corpus, 0.3, seed=4) != parts[1]
 

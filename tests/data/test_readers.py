@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from seqsmooth.data import FeatureStore
-from seqsmooth.data.feature_files import named_as, read_features
+from seqsmooth.data.feature_files import read_features, rename_features
 from seqsmooth.data.features import write_features
 from seqsmooth.data.parallel import ParallelText
 from seqsmooth.data.preparation import prepare_captions
@@ -155,7 +155,7 @@ def test_features_of_every_form_become_the_same_store(tmp_path: Path, form: str)
 )
 def test_features_are_found_by_any_name_of_the_image(tmp_path: Path, name: str, ids: list[int | str]) -> None:
     images = [image for image in read_captions(written(tmp_path / "k.json", KARPATHY)) if image.id != 8]
-    source = named_as(FeatureStore(ids, np.arange(4.0)[:, None]), images)
+    source = rename_features(FeatureStore(ids, np.arange(4.0)[:, None]), images)
     assert {image.id: source.places[image.id] for image in images} == {9: 0, 7: 1, 1: 2, 5: 3}
 
 

@@ -18,7 +18,7 @@ from seqsmooth.data.scenes.drawing import PAINT, SIDE, draw, place
 from seqsmooth.data.scenes.preparing import draw_pictures, prepare_scenes, train_vectors
 from seqsmooth.data.scenes.seeing import Encoder, components, see
 from seqsmooth.data.scenes.shapes import THINGS, box, disc, polygon
-from seqsmooth.data.scenes.world import COLOURS, KINDS, SETTINGS, SIZES, SKY, WATER, drawn, invent
+from seqsmooth.data.scenes.world import COLOURS, KINDS, SETTINGS, SIZES, SKY, WATER, draw_index, invent
 
 SMALL = {"train": 24, "val": 6, "test": 8}
 
@@ -106,7 +106,7 @@ def test_a_scene_is_one_of_the_world(seed: int) -> None:
 def test_draws_follow_their_weights() -> None:
     generator, weights = random(0), (1, 3, 6)
     for sharpness in (1.0, 2.0):
-        counts = Counter(drawn(generator, weights, sharpness) for _ in range(4000))
+        counts = Counter(draw_index(generator, weights, sharpness) for _ in range(4000))
         powers = np.array(weights) ** sharpness
         expected = 4000 * powers / powers.sum()
         seen = np.array([counts[n] for n in range(3)])

@@ -37,7 +37,7 @@ def test_the_specials_are_those_of_a_loss(vocabulary: Vocabulary) -> None:
 
 
 def test_no_more_words_than_asked() -> None:
-    kept = WordCounts.of(TEXTS).vocabulary(min_count=1, max_words=2)
+    kept = WordCounts.of(TEXTS).vocabulary(min_count=1, most_words=2)
     assert kept.words[4:] == ("a", "dog")
     assert kept.counts[3] == 5
 

@@ -12,7 +12,7 @@ from benchmarks.step import MODELS, OBJECTIVES, TINY, make_batch, make_objective
 from seqsmooth.models import RNNsearch, ShowTell, TopDown
 from seqsmooth.ops import checks
 from seqsmooth.training import Batch, GraphedStep, Report, TrainingStep, adam
-from seqsmooth.training.graphs import unchanged
+from seqsmooth.training.graphs import restore_after
 
 PAD, BOS, EOS = 0, 1, 2
 V = TINY.vocabulary
@@ -216,7 +216,7 @@ def test_unchanged(warm: bool) -> None:
         if warm:
             each(given[0])
         if each is step:
-            with unchanged(step):
+            with restore_after(step):
                 run(step, given)
         result = run(each, given)
         if each is step:

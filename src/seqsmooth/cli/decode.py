@@ -82,11 +82,11 @@ def start(given: argparse.Namespace) -> int:
     if report is not None:
         print(report.text(), flush=True)
     if given.observe:
-        print(_observed(request), flush=True)
+        print(_observe(request), flush=True)
     return 0
 
 
-def _observed(request: DecodingOptions) -> str:
+def _observe(request: DecodingOptions) -> str:
     """Observe the run, and say in a line what was seen."""
     import torch
 

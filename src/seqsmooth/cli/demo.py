@@ -84,8 +84,8 @@ def _check_packages() -> None:
 
     missing = [name for name in ("pytorch_lightning", "yaml", "safetensors") if find_spec(name) is None]
     if missing:
-        told = f"{', '.join(missing)}: pip install 'seqsmooth[toolkit]'"
-        raise ValueError(f"The demo trains as `seqsmooth train` does, which needs what is not installed: {told}.")
+        hint = f"{', '.join(missing)}: pip install 'seqsmooth[toolkit]'"
+        raise ValueError(f"The demo trains as `seqsmooth train` does, which needs what is not installed: {hint}.")
 
 
 class Stage:
@@ -202,14 +202,14 @@ def _report(given: argparse.Namespace, corpus: Corpus, folders: Sequence[Path], 
         commands=_commands(given),
     )
     with stage("tables, curves and the page") as show:
-        tables = write_report(wish, lambda told: show(0, 1, told))
+        tables = write_report(wish, lambda text: show(0, 1, text))
     print()
     print("\n\n".join(plain(table) for table in tables))
     print()
 
 
 def _commands(given: argparse.Namespace) -> list[str]:
-    """What the demo did, as one would do it by hand."""
+    """List the commands that do by hand what the demo did."""
     return [
         f"seqsmooth demo --seed {given.seed} --seeds {given.seeds} --scenes {given.scenes}",
         "",

@@ -35,7 +35,8 @@ def options(parser: argparse.ArgumentParser) -> None:
     rule = "of a json, as in train,restval (default all), or of a prepared corpus (default train)"
     parser.add_argument("--splits", default="", metavar="NAMES", help=rule)
     parser.add_argument("--min-count", type=int, help="leave out words that are rarer (default 5)")
-    parser.add_argument("--max-words", type=int, help="keep no more words than this, the most frequent")
+    rule = "keep no more words than this, the most frequent"
+    parser.add_argument("--most-words", "--max-words", type=int, metavar="N", help=rule)
     parser.add_argument("--dim", type=int, default=100, help="the length of the vectors (default 100)")
     parser.add_argument("--iterations", type=int, default=25, help="passes over the co-occurrences (default 25)")
     parser.add_argument("--window", type=int, default=15, help="the greatest distance of near words (default 15)")
@@ -90,13 +91,13 @@ def _train(given: argparse.Namespace) -> int:
     splits = [split.strip() for split in given.splits.split(",") if split.strip()]
     clock = _Clock()
     if given.corpus.is_dir():
-        sentences, vocabulary = _prepared(given, splits)
+        sentences, vocabulary = _read_prepared(given, splits)
     else:
         chosen = None if given.tokeniser is None else tokeniser(given.tokeniser)
         sentences, signature = read_sentences(given.corpus, chosen, splits)
         counts = WordCounts.of(sentences)
         rarest = 5 if given.min_count is None else given.min_count
-        vocabulary = counts.vocabulary(min_count=rarest, max_words=given.max_words, tokeniser=signature)
+        vocabulary = counts.vocabulary(min_count=rarest, most_words=given.most_words, tokeniser=signature)
     clock.say(f"read {len(sentences)} sentences: {len(vocabulary)} words and special tokens")
     threads = torch.get_num_threads()
     torch.set_num_threads(checks.at_least("threads", given.threads, 1))
@@ -111,11 +112,11 @@ def _train(given: argparse.Namespace) -> int:
     return 0
 
 
-def _prepared(given: argparse.Namespace, splits: list[str]) -> tuple[list[list[str]], Vocabulary]:
+def _read_prepared(given: argparse.Namespace, splits: list[str]) -> tuple[list[list[str]], Vocabulary]:
     from seqsmooth.data import open_corpus
     from seqsmooth.ops import checks
 
-    for name in ("tokeniser", "min_count", "max_words"):
+    for name in ("tokeniser", "min_count", "most_words"):
         checks.must(getattr(given, name) is None, name, "left out for a prepared corpus, which has its words", "given")
     corpus = open_corpus(given.corpus)
     sentences = [text.split(" ") for split in splits or ["train"] for text in corpus.texts(split)]

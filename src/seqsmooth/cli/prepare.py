@@ -30,7 +30,7 @@ def start(given: argparse.Namespace) -> int:
         print(f"\nseqsmooth: stopped; {left}", file=sys.stderr)
         return 130
     show.end()
-    print(_told(corpus), flush=True)
+    print(_summary(corpus), flush=True)
     return 0
 
 
@@ -69,7 +69,7 @@ def _captions(given: argparse.Namespace, show: Progress) -> Corpus:
 
 
 def _inputs(given: argparse.Namespace, show: Progress) -> FeatureSource | None:
-    """What a model will read of the images: features, pictures, or nothing."""
+    """Open what a model will read of the images: features, pictures, or nothing."""
     import json
 
     from seqsmooth.data.extraction import picture_files
@@ -192,7 +192,7 @@ def _features(given: argparse.Namespace, show: Progress) -> int:
     return 0
 
 
-def _told(corpus: Corpus) -> str:
+def _summary(corpus: Corpus) -> str:
     counts = ", ".join(f"{name} {count:,}" for name, count in corpus.splits.items())
     lines = [f"{corpus.folder}: {corpus.task}, {counts}; {len(corpus.vocabulary):,} words"]
     if corpus.source_vocabulary is not None:
@@ -201,9 +201,9 @@ def _told(corpus: Corpus) -> str:
         kind = "pictures" if corpus.features.pictures else "features"
         lines[0] += f"; {kind} {' x '.join(map(str, corpus.features.shape))}"
     for what in ("images_without_features", "images_without_pictures", "empty_captions", "longer_pairs", "empty_pairs"):
-        told = corpus.made_from.get(what)
-        left_out = sum(told.values()) if isinstance(told, dict) else told
-        if left_out:
-            by = ", ".join(f"{name} {n:,}" for name, n in told.items() if n) if isinstance(told, dict) else "train"
-            lines.append(f"left out: {left_out:,} {what.replace('_', ' ')} ({by})")
+        total = corpus.made_from.get(what)
+        total = sum(total.values()) if isinstance(total, dict) else total
+        if total:
+            by = ", ".join(f"{name} {n:,}" for name, n in total.items() if n) if isinstance(total, dict) else "train"
+            lines.append(f"left out: {total:,} {what.replace('_', ' ')} ({by})")
     return "\n".join([*lines, f"fingerprint {corpus.fingerprint[:16]}"])

@@ -44,8 +44,8 @@ TOP = ("name", "row", "table", *SECTIONS, "seed")
 
 
 @dataclass(frozen=True)
-class Afterwards:
-    """What is done with a run that has ended: splits to write and to score, by which metrics, and to observe."""
+class EvaluationOptions:
+    """What follows training: the splits to decode and score, the metrics, and whether to observe."""
 
     splits: tuple[str, ...]
     metrics: tuple[str, ...]
@@ -60,7 +60,7 @@ class Afterwards:
         check_names(self.metrics)  # now, and not when all is learned
 
     def words(self) -> list[str]:
-        """The same as words of a command line."""
+        """Write the options as words of a command line."""
         lists = {"--decode": self.splits, "--metrics": self.metrics}
         given = [word for name, listed in lists.items() if listed for word in (name, ",".join(listed))]
         return given + ["--observe"] * self.observe
@@ -138,7 +138,9 @@ def start(given: argparse.Namespace) -> int:
 
         print(listing(given.base))
         return 0
-    after = Afterwards(_listed("decode", given.decode), _listed("metrics", given.metrics), given.observe)
+    after = EvaluationOptions(
+        _split_names("decode", given.decode), _split_names("metrics", given.metrics), given.observe
+    )
     if given.sweep is not None:
         return _sweep(given, overrides, after)
     if given.base is None:
@@ -156,15 +158,15 @@ def start(given: argparse.Namespace) -> int:
         return 130
 
 
-def _listed(name: str, given: str | None) -> tuple[str, ...]:
+def _split_names(name: str, given: str | None) -> tuple[str, ...]:
     from seqsmooth.ops import checks
 
-    found = tuple(one.strip() for one in (given or "").split(",") if one.strip())
-    checks.must(given is None or bool(found), name, "at least one name", repr(given))
-    return found
+    names = tuple(one.strip() for one in (given or "").split(",") if one.strip())
+    checks.must(given is None or bool(names), name, "at least one name", repr(given))
+    return names
 
 
-def _one(config: Config, folder: Path, after: Afterwards) -> int:
+def _one(config: Config, folder: Path, after: EvaluationOptions) -> int:
     from seqsmooth.data import open_corpus
     from seqsmooth.ops import checks
     from seqsmooth.training.places import find_corpus
@@ -179,10 +181,10 @@ def _one(config: Config, folder: Path, after: Afterwards) -> int:
     if local_rank() > 0:
         return 0
     best = run.manifest["best"]
-    told = "" if best is None else f", best {best['metric']} {best['value']:.2f} after epoch {best['epoch']}"
+    score = "" if best is None else f", best {best['metric']} {best['value']:.2f} after epoch {best['epoch']}"
     seconds = run.manifest["seconds"]
     done = "finished before, left as it is: " if before else ""
-    print(f"{folder}: {done}{run.manifest['steps']} steps in {seconds:.0f} s{told}", file=sys.stderr, flush=True)
+    print(f"{folder}: {done}{run.manifest['steps']} steps in {seconds:.0f} s{score}", file=sys.stderr, flush=True)
     for split in after.splits:
         _decode(run, config, corpus, split, after.metrics or None)
         if after.observe:
@@ -208,7 +210,7 @@ def _observe(run: Run, config: Config, split: str) -> None:
     behaviour(run, split, device, data=Path(config.data.folder))
 
 
-def _sweep(given: argparse.Namespace, overrides: Sequence[tuple[str, str]], after: Afterwards) -> int:
+def _sweep(given: argparse.Namespace, overrides: Sequence[tuple[str, str]], after: EvaluationOptions) -> int:
     from seqsmooth.ops import checks
     from seqsmooth.training.fleet import FleetJob, run_fleet
     from seqsmooth.training.sweep import check_files, each_once, plan_sweep

@@ -1,4 +1,4 @@
-"""What the models are trained on: prepared corpora, batches, features."""
+"""Prepared corpora, batches and features: the input of training."""
 
 from seqsmooth.data.batch import Batch
 from seqsmooth.data.batches import Batches

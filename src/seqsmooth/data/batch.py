@@ -1,4 +1,4 @@
-"""What a step of training learns from."""
+"""One batch: the input of a training step."""
 
 from __future__ import annotations
 
@@ -45,25 +45,25 @@ class Batch:
         checks.must(isinstance(self.inputs, (tuple, list)), "inputs", rule, checks.described(self.inputs))
 
     def tensors(self) -> dict[str, Tensor]:
-        """Its tensors by name."""
+        """Map names to tensors."""
         named = {f"inputs[{number}]": value for number, value in enumerate(self.inputs)} | {"targets": self.targets}
         beside = {"references": self.references, "tokens": self.tokens, "items": self.items}
         return named | {name: value for name, value in beside.items() if value is not None}
 
     def map(self, change: Callable[[Tensor], Tensor]) -> Batch:
-        """The same batch with every tensor changed."""
+        """Apply a function to every tensor."""
         beside = (self.references, self.tokens, self.items)
         changed = (None if value is None else change(value) for value in beside)
         return Batch(tuple(change(value) for value in self.inputs), change(self.targets), *changed)
 
     def to(self, device: torch.device | str, *, non_blocking: bool = False) -> Batch:
-        """The same batch on another device."""
+        """Copy the batch to a device."""
         return self.map(lambda value: value.to(device, non_blocking=non_blocking))
 
     def clone(self) -> Batch:
-        """A batch of its own memory."""
+        """Copy the batch into memory of its own."""
         return self.map(torch.clone)
 
     def pin_memory(self) -> Batch:
-        """The same batch in memory that a GPU can read while the host goes on."""
+        """Copy the batch into memory that a GPU can read while the host goes on."""
         return self.map(lambda value: value.pin_memory())

@@ -14,7 +14,7 @@ import torch
 from numpy.typing import NDArray
 
 from seqsmooth.data.batch import Batch
-from seqsmooth.data.buckets import bucketed
+from seqsmooth.data.buckets import make_buckets
 from seqsmooth.data.sources import BatchSource, Epoch, Resident, Streamed, Widths, resident_bytes
 from seqsmooth.data.split import Split
 from seqsmooth.ops import checks
@@ -34,12 +34,13 @@ class Batches:
     Args:
         split: the items.
         vocabulary: the greatest number of words on either side.
-        batch_size: targets in a batch, over all ranks; no more than there are, but for what makes the ranks alike.
+        batch_size: targets in a batch, over all ranks; capped at the number of targets, rounded up to a multiple of
+            `world`.
         shuffle: whether each epoch has an order of its own; otherwise it is that of the corpus within each shape.
         seed: the orders follow from it.
-        references: give no more than so many beside each target; 0 for none.
+        references: the most references beside each target; 0 for none.
         captions_per_image: a batch is of images with so many of their captions each; by default of single captions.
-        max_length: cut targets and sources after so many words; EOS comes after them.
+        max_words: cut targets and sources after so many words; EOS comes after them.
         fraction: of the items, drawn by the seed alone: what is in a smaller one is in a larger one, too.
         buckets: the greatest number of shapes.
         rank: of this process.
@@ -72,7 +73,7 @@ class Batches:
         seed: int = 0,
         references: int = 5,
         captions_per_image: int | None = None,
-        max_length: int | None = None,
+        max_words: int | None = None,
         fraction: float = 1.0,
         buckets: int = 6,
         rank: int = 0,
@@ -96,9 +97,9 @@ class Batches:
         self.shared = self.copies if split.pictures else 1
         self.shuffle, self.seed, self.rank, self.world = shuffle, seed, rank, world
         self.device = torch.device("cpu" if device is None else device)
-        self._lengths = _cut(split.targets.lengths, max_length)
+        self._lengths = _cut(split.targets.lengths, max_words)
         self.fraction = checks.positive("fraction", checks.fraction("fraction", fraction))
-        self._arrange(buckets, max_length)
+        self._arrange(buckets, max_words)
         count = min(references, split.most)
         width = int(self._lengths.max())
         if resident is None:
@@ -125,15 +126,15 @@ class Batches:
             self._source.begin(self._order(epoch))
             self._begun = epoch
         ahead = self.device.type != "cpu" and not self.resident
-        for number, batch in enumerate(self._threaded(first) if ahead else self._plain(first), first + 1):
+        for number, batch in enumerate(self._ahead(first) if ahead else self._in_turn(first), first + 1):
             self._now = (epoch, number) if number < len(self) else (epoch + 1, 0)
             yield batch
 
     def shapes(self) -> list[tuple[tuple[tuple[int, ...], ...], int]]:
-        """The distinct shapes of the inputs, and T, of all batches there will be."""
+        """List the distinct shapes of inputs, and T, of all batches."""
         rows = self.units * self.copies // self.world
         features = self.split.features
-        found = []
+        shapes = []
         for target, source in self._widths:
             inputs: tuple[tuple[int, ...], ...] = ()
             if source:
@@ -141,20 +142,20 @@ class Batches:
             elif features is not None:
                 varying = features.offsets is not None
                 inputs = ((rows // self.shared, *features.shape), *([(rows, features.shape[0])] if varying else []))
-            found.append((inputs, target))
-        return found
+            shapes.append((inputs, target))
+        return shapes
 
     def set_epoch(self, epoch: int) -> None:
-        """Let the next `iter` be that epoch, from its start; an epoch that was to be resumed anyway still is."""
+        """Let the next `iter` begin that epoch; one that is to be resumed in its middle still is."""
         if self._next[0] != checks.at_least("epoch", epoch, 0):
             self._next = (epoch, 0)
 
     def state_dict(self) -> dict[str, Any]:
-        """Where it stands, and what that depends on."""
+        """Return the epoch and the batch that come next, and what they depend on."""
         return {"epoch": self._now[0], "batch": self._now[1], **self._identity()}
 
     def load_state_dict(self, state: Mapping[str, Any]) -> None:
-        """Let the next `iter` go on from where another stood; it must be of the same corpus and settings."""
+        """Let the next `iter` go on from a state; it must be of the same corpus and settings."""
         for name, value in self._identity().items():
             checks.must(state.get(name) == value, f"state[{name!r}]", f"{value!r}, as here", repr(state.get(name)))
         self._next = self._now = (int(state["epoch"]), int(state["batch"]))
@@ -170,7 +171,7 @@ class Batches:
             "fraction": self.fraction,
         }
 
-    def _arrange(self, buckets: int, max_length: int | None) -> None:
+    def _arrange(self, most: int, max_words: int | None) -> None:
         split = self.split
         target: NDArray[Any] = self._lengths
         item: NDArray[Any] | None = None
@@ -183,16 +184,16 @@ class Batches:
         lengths = [target]
         if split.sources is not None:
             item = None if self.grouped or split.paired else split.item_of(np.arange(len(target)))
-            source = _cut(split.sources.lengths, max_length)
+            source = _cut(split.sources.lengths, max_words)
             lengths.append(source if item is None else source[item])
-        kept = self._kept()
-        self.units = min(self.units, -(-len(kept) // self.world) * self.world)
-        found = bucketed(np.stack(lengths, 1)[kept], self.units, buckets)
-        self._widths = tuple(Widths(width[0], width[1] if len(width) > 1 else 0) for width in found.widths)
-        self._members = [kept[found.member == number].astype(np.int32) for number in range(len(found.widths))]
+        rows = self._select()
+        self.units = min(self.units, -(-len(rows) // self.world) * self.world)
+        buckets = make_buckets(np.stack(lengths, 1)[rows], self.units, most)
+        self._widths = tuple(Widths(width[0], width[1] if len(width) > 1 else 0) for width in buckets.widths)
+        self._members = [rows[buckets.member == number].astype(np.int32) for number in range(len(buckets.widths))]
 
-    def _kept(self) -> NDArray[np.int64]:
-        """The rows to be had, of items or of targets: those of the items that the fraction keeps."""
+    def _select(self) -> NDArray[np.int64]:
+        """Select the rows, of items or of targets, of the items that the fraction keeps."""
         split = self.split
         count = len(split)
         rows = np.arange(count if self.grouped else len(split.targets))
@@ -204,7 +205,7 @@ class Batches:
         return np.flatnonzero(chosen if self.grouped else chosen[split.item_of(rows)])
 
     def _order(self, epoch: int) -> Epoch:
-        """The rows of each batch of an epoch: a bucket's rows in some order, then all batches in some order."""
+        """Draw the rows of each batch of an epoch: first the order within each bucket, then that of the batches."""
         source = np.random.default_rng([self.seed, epoch])
         units, bucket = [], []
         for number, members in enumerate(self._members):
@@ -238,7 +239,7 @@ class Batches:
         items: NDArray[np.int32],  # (batches, units)
         source: np.random.Generator | None,
     ) -> NDArray[np.int64]:  # (batches, units, copies)
-        """So many captions of each image: different ones where it has enough, and again from the start where not."""
+        """Choose captions of each image, different ones where it has enough; where not, they start over."""
         first = self.split.firsts[items]
         count = (self.split.firsts[items + 1] - first)[..., None]
         place = np.broadcast_to(np.arange(self.split.most), (*items.shape, self.split.most))
@@ -246,25 +247,25 @@ class Batches:
             luck = source.random(place.shape, dtype=np.float32)
             place = np.argsort(np.where(place < count, luck, 2.0), axis=-1)
         turn = np.arange(self.copies) % count
-        found: NDArray[np.int64] = first[..., None] + np.take_along_axis(place, turn, -1)
-        return found
+        captions: NDArray[np.int64] = first[..., None] + np.take_along_axis(place, turn, -1)
+        return captions
 
-    def _plain(self, first: int) -> Iterator[Batch]:
+    def _in_turn(self, first: int) -> Iterator[Batch]:
         for number in range(first, len(self)):
-            yield self._finished(self._source.batch(number))
+            yield self._finish(self._source.batch(number))
 
-    def _finished(self, batch: Batch) -> Batch:
+    def _finish(self, batch: Batch) -> Batch:
         return batch if self.resident else replace(batch, inputs=self.split.as_read(batch.inputs))
 
-    def _threaded(self, first: int) -> Iterator[Batch]:
-        """Batches that a thread makes ahead, copied while the device works."""
-        made: queue.Queue[Batch | BaseException | None] = queue.Queue(_AHEAD)
+    def _ahead(self, first: int) -> Iterator[Batch]:
+        """Yield batches that a thread makes ahead and that are copied while the device works."""
+        batches: queue.Queue[Batch | BaseException | None] = queue.Queue(_AHEAD)
         stop = threading.Event()
 
         def put(value: Batch | BaseException | None) -> None:
             while not stop.is_set():
                 with contextlib.suppress(queue.Full):
-                    made.put(value, timeout=0.1)
+                    batches.put(value, timeout=0.1)
                     return
 
         def work() -> None:
@@ -281,21 +282,21 @@ class Batches:
         worker = threading.Thread(target=work, name="seqsmooth batches", daemon=True)
         worker.start()
         try:
-            while (batch := made.get()) is not None:
+            while (batch := batches.get()) is not None:
                 if isinstance(batch, BaseException):
                     raise batch
-                yield self._finished(batch.to(self.device, non_blocking=True))
+                yield self._finish(batch.to(self.device, non_blocking=True))
         finally:
             stop.set()
             worker.join()
 
 
 def _free(device: torch.device) -> int:
-    """How many bytes a corpus may take there; none on the host, where it is in memory anyway once it was read."""
+    """Return how many bytes a corpus may take on a device; 0 on the host, whose page cache has it anyway."""
     return int(RESIDENT_SHARE * torch.cuda.mem_get_info(device)[0]) if device.type == "cuda" else 0
 
 
-def _cut(lengths: NDArray[np.int32], max_length: int | None) -> NDArray[np.int32]:
-    if max_length is None:
+def _cut(lengths: NDArray[np.int32], max_words: int | None) -> NDArray[np.int32]:
+    if max_words is None:
         return lengths
-    return np.minimum(lengths, checks.at_least("max_length", max_length, 1) + 1)
+    return np.minimum(lengths, checks.at_least("max_words", max_words, 1) + 1)

@@ -24,7 +24,7 @@ class Buckets:
     member: NDArray[np.int8]  # (n,)
 
 
-def bucketed(
+def make_buckets(
     lengths: NDArray[np.integer[Any]],  # (n, D): of the target, and of the source where there is one
     batch_size: int,
     most: int,
@@ -46,20 +46,20 @@ def bucketed(
     counts = np.bincount(key)
     present = np.flatnonzero(counts)
     distinct, counts = np.stack(np.unravel_index(present, sizes), 1), counts[present]
-    found = [np.arange(len(distinct))]
-    splits = [_best_split(distinct, counts, found[0], batch_size)]
-    while len(found) < most:
-        place = max(range(len(found)), key=lambda k: splits[k][0])
+    parts = [np.arange(len(distinct))]
+    splits = [_best_split(distinct, counts, parts[0], batch_size)]
+    while len(parts) < most:
+        place = max(range(len(parts)), key=lambda k: splits[k][0])
         saved, low, high = splits[place]
         if saved <= 0:
             break
-        found[place : place + 1] = [low, high]
+        parts[place : place + 1] = [low, high]
         splits[place : place + 1] = [_best_split(distinct, counts, part, batch_size) for part in (low, high)]
-    found.sort(key=lambda part: tuple(distinct[part].max(0)))
+    parts.sort(key=lambda part: tuple(distinct[part].max(0)))
     bucket = np.zeros(present[-1] + 1, dtype=np.int8)
-    for number, part in enumerate(found):
+    for number, part in enumerate(parts):
         bucket[present[part]] = number
-    widths = tuple(tuple(int(width) for width in distinct[part].max(0)) for part in found)
+    widths = tuple(tuple(int(width) for width in distinct[part].max(0)) for part in parts)
     return Buckets(widths, bucket[key])
 
 

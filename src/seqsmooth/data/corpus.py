@@ -66,18 +66,18 @@ class Corpus:
 
     @property
     def feature_shape(self) -> tuple[int, ...] | None:
-        """Of one image: (F,), or (R, D) with the most regions that an image has; (3, S, S) of a picture."""
+        """The shape of an image's features: (F,), or (R, D) for up to R regions; (3, S, S) for pictures."""
         return None if self.features is None else self.features.shape
 
     def document_frequencies(self) -> DocumentFrequencies:
-        """Of the n-grams of the training references, for CIDEr."""
+        """Load the document frequencies of the training references' n-grams, for CIDEr."""
         path = self.folder / "document_frequencies.npz"
         rule = "one with document frequencies (left out for more than a million documents)"
         checks.must(path.is_file(), "corpus", rule, f"{self.folder}, which has none")
         return DocumentFrequencies.load(path)
 
     def ids(self, split: str) -> list[Id]:
-        """The ids of the items, in order."""
+        """List the ids of the items, in order."""
         self._check(split)
         path = self.folder / f"{split}.items.json"
         if not path.is_file():
@@ -101,7 +101,7 @@ class Corpus:
         return [[text.split(" ") for text in texts[first:end]] for first, end in pairwise(firsts)]
 
     def word_counts(self) -> dict[str, int]:
-        """How often each word occurs in the training targets; those that the vocabulary leaves out are left out."""
+        """Count the words of the training targets; words that are not in the vocabulary are left out."""
         vocabulary = self.vocabulary
         if not vocabulary.of_pieces:
             words = zip(vocabulary.words[len(SPECIALS) :], vocabulary.counts[len(SPECIALS) :], strict=True)
@@ -132,7 +132,7 @@ class Corpus:
         seed: int = 0,
         references: int = 5,
         captions_per_image: int | None = None,
-        max_length: int | None = None,
+        max_words: int | None = None,
         fraction: float = 1.0,
         buckets: int = 6,
         rank: int = 0,
@@ -151,7 +151,7 @@ class Corpus:
             seed=seed,
             references=references,
             captions_per_image=captions_per_image,
-            max_length=max_length,
+            max_words=max_words,
             fraction=fraction,
             buckets=buckets,
             rank=rank,

@@ -29,7 +29,7 @@ class Remote:
 
     @property
     def name(self) -> str:
-        """Of the file."""
+        """The name of the file."""
         return self.url.rsplit("/", 1)[-1]
 
 
@@ -96,14 +96,14 @@ def _check(file: Path, whole: Path, remote: Remote) -> None:
         kind = "sha256"
         wanted = known.read_text(encoding="utf-8").strip() if known.is_file() else ""
     with file.open("rb") as opened:
-        found = hashlib.file_digest(opened, kind).hexdigest()
+        actual = hashlib.file_digest(opened, kind).hexdigest()
     if not wanted:
-        known.write_text(found + "\n", encoding="utf-8")
+        known.write_text(actual + "\n", encoding="utf-8")
         return
-    if found != wanted:
+    if actual != wanted:
         if file != whole:
             file.unlink()  # to go on with it would never make it right
-        raise ValueError(f"`{file}` must have the {kind} {wanted}, but has {found} instead; delete it and try again.")
+        raise ValueError(f"`{file}` must have the {kind} {wanted}, but has {actual} instead; delete it and try again.")
 
 
 def unpack(archive: Path, folder: Path) -> Path:

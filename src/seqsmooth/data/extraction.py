@@ -14,7 +14,7 @@ import torch
 from torch import Tensor
 
 from seqsmooth.data.arrays import ArrayWriter
-from seqsmooth.data.features import KIND, FeatureStore, Id, converted
+from seqsmooth.data.features import KIND, FeatureStore, Id, convert
 from seqsmooth.files.atomic import atomic_write_text
 from seqsmooth.files.paths import check_destination
 from seqsmooth.files.reading import read_record
@@ -61,8 +61,8 @@ def extract(
         if there.exists():
             raise ValueError(f"`features` must be files that are not there yet, but {there} is.")
     ids, files = list(images), [Path(picture) for picture in images.values()]
-    listed = hashlib.sha256(json.dumps(ids).encode()).hexdigest()
-    wanted = {"kind": PARTIAL, "encoder": name, "dtype": dtype, "ids": listed}
+    checksum = hashlib.sha256(json.dumps(ids).encode()).hexdigest()
+    wanted = {"kind": PARTIAL, "encoder": name, "dtype": dtype, "ids": checksum}
     shape = _unfinished_shape(settings, part, wanted)
     writer = None if shape is None else ArrayWriter.resume(part, dtype, shape)
     try:
@@ -70,8 +70,8 @@ def extract(
         batches = [files[first : first + batch_size] for first in range(done, len(files), batch_size)]
         for batch, pictures in zip(batches, _read_ahead(read, batches), strict=True):
             with torch.no_grad():
-                found = encoder(pictures.to(device, non_blocking=True))
-            values = found.float().cpu().numpy()
+                features = encoder(pictures.to(device, non_blocking=True))
+            values = features.float().cpu().numpy()
             several = len(batch)
             rule = f"features of shape ({several}, F) or ({several}, R, D)"
             checks.must(values.ndim in (2, 3) and len(values) == several, "encoder", rule, values.shape)
@@ -79,7 +79,7 @@ def extract(
                 with atomic_write_text(settings) as file:
                     json.dump(wanted | {"shape": values.shape[1:]}, file)
                 writer = ArrayWriter(part, dtype, values.shape[1:])
-            writer.append(converted(values, writer.dtype))
+            writer.append(convert(values, writer.dtype))
             writer.flush()
             progress(writer.rows, len(files))
         assert writer is not None
@@ -100,7 +100,7 @@ def _read_ahead(
     read: Callable[[Sequence[Path]], Tensor],  # of n files -> (n, ...)
     batches: Sequence[Sequence[Path]],
 ) -> Iterator[Tensor]:  # (n, ...)
-    """What `read` makes of each batch; the next is read in a thread while the caller works on this one."""
+    """Yield what `read` returns for each batch; a thread reads the next one while the caller works on this one."""
     coming: Future[Tensor] | None = None
     with ThreadPoolExecutor(1) as reader:
         for batch in batches:
@@ -112,7 +112,7 @@ def _read_ahead(
 
 
 def _unfinished_shape(settings: Path, part: Path, wanted: Mapping[str, str]) -> tuple[int, ...] | None:
-    """The shape of the features of a process that did not finish; None where none began."""
+    """Read the shape of the features of a process that did not finish; None where none began."""
     if not (settings.is_file() and part.is_file()):
         return None
 
@@ -127,12 +127,12 @@ def _unfinished_shape(settings: Path, part: Path, wanted: Mapping[str, str]) -> 
 
 
 def picture_files(folder: str | os.PathLike[str]) -> dict[Id, Path]:
-    """The pictures of a folder and the folders below it, by the names of the files without suffix."""
+    """List the pictures of a folder and the folders below it, by the names of the files without suffix."""
     folder = Path(folder)
     checks.must(folder.is_dir(), "images", "a folder that is there", str(folder))
     known = {".jpg", ".jpeg", ".png", ".bmp", ".webp"}
     files = sorted(file for file in folder.rglob("*") if file.suffix.lower() in known)
     checks.must(len(files) > 0, "images", "a folder with pictures", f"{folder}, which has none")
-    found: dict[Id, Path] = {file.stem: file for file in files}
-    checks.must(len(found) == len(files), "images", "pictures of different names", "the same name in two folders")
-    return found
+    pictures: dict[Id, Path] = {file.stem: file for file in files}
+    checks.must(len(pictures) == len(files), "images", "pictures of different names", "the same name in two folders")
+    return pictures

@@ -59,7 +59,7 @@ def read_features(
 
 
 class _Listed(ABC):
-    """What a file an image and HDF5 have in common: shapes that are known before the values are read."""
+    """Features whose shapes are known before the values are read: a file an image, or HDF5."""
 
     ids: Sequence[Id]
     shapes: list[tuple[int, ...]]
@@ -78,7 +78,7 @@ class _Listed(ABC):
 
     @property
     def row_shape(self) -> tuple[int, ...]:
-        """Of a row of the array on disk."""
+        """The shape of a row of the array on disk."""
         return self.shapes[0][1:] if self.varying else self.shapes[0]
 
     @cached_property
@@ -102,8 +102,8 @@ class _Listed(ABC):
         checks.must(len(self.ids) > 0, "features", "of one image or more", f"{path}, which has none")
         alike = len({shape[1:] for shape in shapes}) == 1 and len({len(shape) for shape in shapes}) == 1
         same = alike and (len(shapes) == 1 or len(next(iter(shapes))) == 2)
-        told = " and ".join(str(shape) for shape in sorted(shapes)[:2])
-        checks.must(same, "features", "of one size for all images, but for the number of regions", f"of {told}")
+        sizes = " and ".join(str(shape) for shape in sorted(shapes)[:2])
+        checks.must(same, "features", "of one size for all images, but for the number of regions", f"of {sizes}")
 
 
 class Folder(_Listed):
@@ -119,10 +119,10 @@ class Folder(_Listed):
         self.key = key
         self.files = sorted(file for file in path.iterdir() if file.suffix in (".npy", ".npz"))
         self.ids = _ids([file.stem for file in self.files])
-        found = [self._look(file) for file in self.files]
-        self.shapes = [_flat(shape) for shape, _ in found]
+        headers = [self._look(file) for file in self.files]
+        self.shapes = [_flat(shape) for shape, _ in headers]
         self._check_shapes(path)
-        self.dtype = np.result_type(*{dtype for _, dtype in found})
+        self.dtype = np.result_type(*{dtype for _, dtype in headers})
 
     def _look(self, file: Path) -> tuple[tuple[int, ...], np.dtype[Any]]:
         if file.suffix == ".npz":
@@ -153,12 +153,12 @@ class Hdf5(_Listed):
             raise ValueError(
                 f"`features` must be a whole HDF5 file, but {path} is damaged or something else."
             ) from error
-        held: Any = self._file if key is None else self._file.get(key)
-        checks.must(held is not None, "key", f"one of {', '.join(self._file)}", repr(key))
-        single = held if isinstance(held, h5py.Dataset) else None
+        group: Any = self._file if key is None else self._file.get(key)
+        checks.must(group is not None, "key", f"one of {', '.join(self._file)}", repr(key))
+        single = group if isinstance(group, h5py.Dataset) else None
         if single is None and key is None:
-            name = next((name for name in ("features", "feat") if isinstance(held.get(name), h5py.Dataset)), None)
-            single = None if name is None else held[name]
+            name = next((name for name in ("features", "feat") if isinstance(group.get(name), h5py.Dataset)), None)
+            single = None if name is None else group[name]
         if single is not None:
             self._all, self._each = single, None
             self.ids = self._row_ids(path, ids)
@@ -167,11 +167,11 @@ class Hdf5(_Listed):
             self.shapes = [_flat(single.shape[1:])] * len(single)
             self.dtype = single.dtype
         else:
-            self._all, self._each = None, held
-            names = [name for name in held if isinstance(held[name], h5py.Dataset)]
+            self._all, self._each = None, group
+            names = [name for name in group if isinstance(group[name], h5py.Dataset)]
             self.names, self.ids = names, _ids(names)
-            self.shapes = [_flat(held[name].shape) for name in names]
-            self.dtype = np.result_type(*{held[name].dtype for name in names}) if names else np.dtype("f4")
+            self.shapes = [_flat(group[name].shape) for name in names]
+            self.dtype = np.result_type(*{group[name].dtype for name in names}) if names else np.dtype("f4")
         self._check_shapes(path)
 
     def blocks(self, rows: NDArray[np.int64]) -> Iterator[NDArray[Any]]:
@@ -209,17 +209,17 @@ class Renamed:
 
     @property
     def row_shape(self) -> tuple[int, ...]:
-        """Of a row of the array on disk."""
+        """The shape of a row of the array on disk."""
         return self.source.row_shape
 
     @property
     def dtype(self) -> np.dtype[Any]:
-        """Of the values."""
+        """The type of the values."""
         return self.source.dtype
 
     @property
     def encoder(self) -> str | None:
-        """What made them."""
+        """The encoder that made the features; None where it is unknown."""
         return self.source.encoder
 
     @property
@@ -232,21 +232,21 @@ class Renamed:
         return self.source.blocks(rows)
 
 
-def named_as(features: FeatureSource, images: Sequence[CaptionedImage]) -> FeatureSource:
-    """The features under the ids of the images, whatever they are called.
+def rename_features(features: FeatureSource, images: Sequence[CaptionedImage]) -> FeatureSource:
+    """Give features the ids of their images, whatever they are called.
 
     They may be called by COCO's number, by the file with or without its suffix, or by the number in Karpathy's json.
     The kind of name that finds the most images is the one.
     """
     best: dict[Id, int] = {}
     for kind in ("cocoid", "filename", "stem", "imgid"):
-        found = {
+        rows = {
             image.id: features.places[image.names[kind]]
             for image in images
             if kind in image.names and image.names[kind] in features.places
         }
-        if len(found) > len(best):
-            best = found
+        if len(rows) > len(best):
+            best = rows
     ids = list(features.ids)
     for name, row in best.items():
         ids[row] = name
@@ -262,7 +262,7 @@ def _flat(shape: Sequence[int]) -> tuple[int, ...]:
     return (int(shape[0]) * int(shape[1]), int(shape[2])) if len(shape) == 3 else tuple(int(size) for size in shape)
 
 
-def _chosen(file: Path, names: Sequence[str], key: str | None) -> str:
+def _choose(file: Path, names: Sequence[str], key: str | None) -> str:
     likely = [name for name in ("feat", "features", "x") if name in names]
     chosen = key or (likely[0] if likely else names[0] if len(names) == 1 else None)
     if chosen is None or chosen not in names:
@@ -271,9 +271,9 @@ def _chosen(file: Path, names: Sequence[str], key: str | None) -> str:
 
 
 def _member_header(file: Path, key: str | None) -> tuple[tuple[int, ...], np.dtype[Any]]:
-    with _undamaged(file), zipfile.ZipFile(file) as held:
-        name = _chosen(file, [name.removesuffix(".npy") for name in held.namelist()], key)
-        with held.open(f"{name}.npy") as member:
+    with _reading(file), zipfile.ZipFile(file) as archive:
+        name = _choose(file, [name.removesuffix(".npy") for name in archive.namelist()], key)
+        with archive.open(f"{name}.npy") as member:
             numpy_format: Any = np.lib.format  # has no types
             first = numpy_format.read_magic(member) == (1, 0)
             read = numpy_format.read_array_header_1_0 if first else numpy_format.read_array_header_2_0
@@ -282,13 +282,13 @@ def _member_header(file: Path, key: str | None) -> tuple[tuple[int, ...], np.dty
 
 
 def _member(file: Path, key: str | None) -> NDArray[Any]:
-    with _undamaged(file), np.load(file, allow_pickle=False) as held:
-        array: NDArray[Any] = held[_chosen(file, list(held), key)]
+    with _reading(file), np.load(file, allow_pickle=False) as archive:
+        array: NDArray[Any] = archive[_choose(file, list(archive), key)]
         return array
 
 
 @contextmanager
-def _undamaged(file: Path) -> Iterator[None]:
+def _reading(file: Path) -> Iterator[None]:
     try:
         yield
     except (OSError, EOFError, ValueError, zipfile.BadZipFile, zlib.error) as error:

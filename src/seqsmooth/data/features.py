@@ -27,7 +27,7 @@ class FeatureSource(Protocol):
 
     @property
     def ids(self) -> Sequence[Id]:
-        """Of the images, one a row."""
+        """The ids of the images, one a row."""
         ...
 
     @property
@@ -37,12 +37,12 @@ class FeatureSource(Protocol):
 
     @property
     def row_shape(self) -> tuple[int, ...]:
-        """Of a row of the array on disk: an image, or a region where their number varies."""
+        """The shape of a row of the array on disk: of an image, or of a region where their number varies."""
         ...
 
     @property
     def dtype(self) -> np.dtype[Any]:
-        """Of the values."""
+        """The type of the values."""
         ...
 
     @property
@@ -52,7 +52,7 @@ class FeatureSource(Protocol):
 
     @property
     def encoder(self) -> str | None:
-        """What made them, and how it read the pictures; None where that is unknown."""
+        """The encoder that made the features, and how it read the pictures; None where that is unknown."""
         ...
 
     def blocks(self, rows: NDArray[np.int64]) -> Iterator[NDArray[Any]]:
@@ -107,7 +107,7 @@ class FeatureStore:
 
     @cached_property
     def shape(self) -> tuple[int, ...]:
-        """Of one image: (F,) or (R, D), where R is the most regions that an image has; (3, S, S) of a picture."""
+        """The shape of one image: (F,), or (R, D) for at most R regions; (3, S, S) for a picture."""
         if self.offsets is None:
             return tuple(self.array.shape[1:])
         return (int(np.diff(self.offsets).max(initial=0)), int(self.array.shape[1]))
@@ -119,12 +119,12 @@ class FeatureStore:
 
     @property
     def row_shape(self) -> tuple[int, ...]:
-        """Of a row of the array."""
+        """The shape of a row of the array."""
         return tuple(self.array.shape[1:])
 
     @property
     def dtype(self) -> np.dtype[Any]:
-        """Of the values."""
+        """The type of the values."""
         return self.array.dtype
 
     @cached_property
@@ -138,7 +138,7 @@ class FeatureStore:
         return places(self.ids)
 
     def rows(self, ids: Iterable[Id]) -> NDArray[np.int64]:
-        """The rows of some ids, all of which must be there."""
+        """Find the rows of some ids, all of which must be there."""
         return rows_of(self, ids)
 
     def read(
@@ -204,36 +204,36 @@ def write_features(
             images: list[Id] = []
             if source.counts is None:  # else a row of the block is a region
                 images = [source.ids[row] for row in rows[writer.rows : writer.rows + len(block)]]
-            writer.append(converted(block, writer.dtype, images))
+            writer.append(convert(block, writer.dtype, images))
             progress(writer.rows)
     if source.counts is not None:
         with ArrayWriter(Path(f"{path}.offsets.npy"), np.int64) as offsets:
             offsets.append(np.concatenate([[0], np.cumsum(source.counts[rows])]))
-    held: dict[str, Any] = {"kind": KIND, "varying": source.counts is not None}
-    held |= {} if source.encoder is None else {"encoder": source.encoder}
-    held["ids"] = [source.ids[row] for row in rows]
+    index: dict[str, Any] = {"kind": KIND, "varying": source.counts is not None}
+    index |= {} if source.encoder is None else {"encoder": source.encoder}
+    index["ids"] = [source.ids[row] for row in rows]
     with atomic_write_text(f"{path}.json") as file:
-        json.dump(held, file)
+        json.dump(index, file)
 
 
 def places(ids: Sequence[Id]) -> dict[Id, int]:
-    """The row of each id; no id may be there twice."""
-    found = {name: row for row, name in enumerate(ids)}
-    if len(found) < len(ids):
-        row, twice = next((row, name) for row, name in enumerate(ids) if found[name] != row)
-        told = f"{twice!r} in rows {row + 1} and {found[twice] + 1}"
-        raise checks.wrong("ids of the features", "all different", told)
-    return found
+    """Map each id to its row; an id that is there twice is refused."""
+    rows = {name: row for row, name in enumerate(ids)}
+    if len(rows) < len(ids):
+        row, twice = next((row, name) for row, name in enumerate(ids) if rows[name] != row)
+        repetition = f"{twice!r} in rows {row + 1} and {rows[twice] + 1}"
+        raise checks.wrong("ids of the features", "all different", repetition)
+    return rows
 
 
 def rows_of(source: FeatureSource, ids: Iterable[Id]) -> NDArray[np.int64]:
-    """The rows of some ids, all of which must be there."""
-    found = []
+    """Find the rows of some ids, all of which must be there."""
+    rows = []
     for name in ids:
         place = source.places.get(name)
         checks.must(place is not None, "features", f"there for the image {name!r}", "missing")
-        found.append(place)
-    return np.array(found, dtype=np.int64)
+        rows.append(place)
+    return np.array(rows, dtype=np.int64)
 
 
 def is_picture(shape: Sequence[int], dtype: np.dtype[Any]) -> bool:
@@ -242,18 +242,18 @@ def is_picture(shape: Sequence[int], dtype: np.dtype[Any]) -> bool:
 
 
 def rows_at_a_time(shape: Sequence[int], dtype: np.dtype[Any]) -> int:
-    """So many images as are copied at a time."""
+    """Return how many images are copied at a time."""
     return max(1, _BLOCK // max(1, int(np.prod(shape)) * dtype.itemsize))
 
 
-def converted(block: NDArray[Any], dtype: np.dtype[Any], images: Sequence[Id] = ()) -> NDArray[Any]:
-    """Features in another type, all of them finite; `images` says whose the rows are, for the sentence."""
+def convert(block: NDArray[Any], dtype: np.dtype[Any], images: Sequence[Id] = ()) -> NDArray[Any]:
+    """Convert features to a type, in which all must be finite; `images` names the rows for the error."""
     with np.errstate(over="ignore"):
-        converted = block.astype(dtype, copy=False)
-    if dtype.kind == "f" and not np.isfinite(converted).all():
-        row = int(np.isfinite(converted).reshape(len(converted), -1).all(1).argmin())
+        values = block.astype(dtype, copy=False)
+    if dtype.kind == "f" and not np.isfinite(values).all():
+        row = int(np.isfinite(values).reshape(len(values), -1).all(1).argmin())
         finite = bool(np.isfinite(block[row]).all())
-        told = f"too large for {dtype}" if finite else "infinite or not a number"
+        problem = f"too large for {dtype}" if finite else "infinite or not a number"
         where = f"for the image {images[row]!r}" if images else "somewhere"
-        raise ValueError(f"`features` must be finite, but are {told} {where}.")
-    return converted
+        raise ValueError(f"`features` must be finite, but are {problem} {where}.")
+    return values

@@ -1,4 +1,4 @@
-"""Where well-known parallel corpora are published, and what their files are."""
+"""Well-known parallel corpora: where they are published, and how their files are read."""
 
 from __future__ import annotations
 
@@ -20,12 +20,12 @@ Splits = Mapping[str, Iterable[tuple[Text, Text | tuple[Text, ...]]]]
 def there(folder: Path, name: str) -> Path:
     """A file of a folder, wherever it was unpacked below it."""
     # Archives are unpacked into folders of their own, or, by hand, into one.
-    found = next((path for path in (folder / name, *sorted(folder.glob(f"*/{name}"))) if path.is_file()), None)
-    if found is None:
-        found = next((path for path in sorted(folder.glob(f"**/{Path(name).name}")) if path.is_file()), None)
-    if found is None:
+    file = next((path for path in (folder / name, *sorted(folder.glob(f"*/{name}"))) if path.is_file()), None)
+    if file is None:
+        file = next((path for path in sorted(folder.glob(f"**/{Path(name).name}")) if path.is_file()), None)
+    if file is None:
         raise ValueError(f"`source` must be a folder that holds {name}, but {folder} does not.")
-    return found
+    return file
 
 
 MULTI30K = "https://raw.githubusercontent.com/multi30k/dataset/master/data/task1/raw"
@@ -78,13 +78,13 @@ def tatoeba(folder: Path, languages: Languages, sides: Sequence[Side]) -> Splits
     for english, foreign in ParallelText([path], name="tatoeba"):
         pair = (english, str(foreign))
         groups.setdefault(english, []).append(pair if languages[0] == "en" else pair[::-1])
-    found: dict[str, list[tuple[str, str]]] = {"train": [], "val": [], "test": []}
+    splits: dict[str, list[tuple[str, str]]] = {"train": [], "val": [], "test": []}
     total = sum(map(len, groups.values()))
     sizes = {"test": min(4000, total // 10), "val": min(3000, total // 10)}
     for english in sorted(groups, key=lambda text: hashlib.sha256(text.encode()).digest()):
-        split = next((name for name, size in sizes.items() if len(found[name]) < size), "train")
-        found[split] += groups[english]
-    return found
+        split = next((name for name, size in sizes.items() if len(splits[name]) < size), "train")
+        splits[split] += groups[english]
+    return splits
 
 
 IWSLT_TEST = ("TED.dev2010", "TEDX.dev2012", "TED.tst2010", "TED.tst2011", "TED.tst2012")
@@ -92,7 +92,7 @@ _IWSLT_DROPPED = ("<url>", "<talkid>", "<keywords>", "<speaker>", "<reviewer", "
 
 
 def iwslt14(folder: Path, languages: Languages, sides: Sequence[Side]) -> Splits:
-    """As MIXER prepares it (Ranzato et al. 2016), whose settings the paper has: every 23rd pair is for validation."""
+    """Read IWSLT'14 as MIXER prepares it (Ranzato et al. 2016), like the paper: every 23rd pair is for validation."""
     checks.must(set(languages) == {"de", "en"}, "languages", "de-en or en-de", "-".join(languages))
     train = [there(folder, f"de-en/train.tags.de-en.{language}") for language in languages]
     test = [

@@ -46,10 +46,10 @@ class ParallelText:
             yield source, targets[0] if len(targets) == 1 else tuple(targets)
 
     def _side(self, path: Path) -> Iterator[str]:
-        return iter(read_segments(path, self.name)) if _segmented(path) else read_lines(path, self.name)
+        return iter(read_segments(path, self.name)) if _has_segments(path) else read_lines(path, self.name)
 
     def _size(self, path: Path) -> int:
-        return len(read_segments(path, self.name)) if _segmented(path) else count_lines(path, self.name)
+        return len(read_segments(path, self.name)) if _has_segments(path) else count_lines(path, self.name)
 
     def _check_aligned(self) -> None:
         first, *others = self.paths
@@ -77,5 +77,5 @@ class ParallelText:
             yield values[source - 1], values[target - 1]
 
 
-def _segmented(path: Path) -> bool:
+def _has_segments(path: Path) -> bool:
     return path.name.removesuffix(".gz").endswith((".sgm", ".sgml", ".xml"))

@@ -49,7 +49,7 @@ class Pictures:
 
     @property
     def row_shape(self) -> tuple[int, ...]:
-        """Of a picture."""
+        """The shape of a picture."""
         return (3, self.side, self.side)
 
     @property
@@ -66,7 +66,7 @@ class Pictures:
         """The pictures of some rows, some at a time."""
         for begin in range(0, len(rows), _AT_A_TIME):
             some = [self.files[row] for row in rows[begin : begin + _AT_A_TIME]]
-            found = self.read(some)
-            checks.shape("images", found, len(some), *self.row_shape, letters="(n, 3, S, S)")
-            checks.must(found.dtype == torch.uint8, "images", "bytes", found.dtype)
-            yield found.numpy()
+            pictures = self.read(some)
+            checks.shape("images", pictures, len(some), *self.row_shape, letters="(n, 3, S, S)")
+            checks.must(pictures.dtype == torch.uint8, "images", "bytes", pictures.dtype)
+            yield pictures.numpy()

@@ -1,4 +1,4 @@
-"""What `seqsmooth prepare` does: files in, a prepared corpus out."""
+"""Prepare a corpus: the work of `seqsmooth prepare`."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from seqsmooth.data.corpus import Corpus
-from seqsmooth.data.feature_files import named_as
+from seqsmooth.data.feature_files import rename_features
 from seqsmooth.data.features import FeatureSource, Id
 from seqsmooth.data.parallel import ParallelText
 from seqsmooth.data.sides import Side, Text
@@ -59,10 +59,10 @@ def prepare_captions(
         progress: called with what is being done and how many items are done.
     """
     check_new_folder("out", out)
-    found: dict[str, list[CaptionedImage]]
+    images_of: dict[str, list[CaptionedImage]]
     progress("reading", 0)
     if isinstance(files, Mapping):
-        found = {name: read_captions(path) for name, path in files.items()}
+        images_of = {name: read_captions(path) for name, path in files.items()}
         made_from: dict[str, Any] = {"files": {name: Path(path).name for name, path in files.items()}}
     else:
         images = read_captions(files)
@@ -72,14 +72,14 @@ def prepare_captions(
         for several in splits.values():
             for one in several:
                 checks.one_of("splits", one, there)
-        found = {name: [image for image in images if image.split in several] for name, several in splits.items()}
+        images_of = {name: [image for image in images if image.split in several] for name, several in splits.items()}
         made_from = {"files": Path(files).name, "splits": {name: list(several) for name, several in splits.items()}}
     if features is not None:
-        features = named_as(features, [image for images in found.values() for image in images])
+        features = rename_features(features, [image for images in images_of.values() for image in images])
     side = Side(tokeniser or GivenTokens(), min_count, most_words)
     return write_captions(
         out,
-        {name: _texts(images, given=tokeniser is None) for name, images in found.items()},
+        {name: _texts(images, given=tokeniser is None) for name, images in images_of.items()},
         features,
         side=side,
         max_words=max_words,

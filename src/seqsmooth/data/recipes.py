@@ -117,20 +117,20 @@ def _download(
 def _plain(folder: Path, languages: Languages) -> dict[str, ParallelText] | None:
     """Plain parallel files, `.gz` or not, in a folder or where Multi30k has them below it; None without any."""
     for below in (".", "raw", "data/task1/raw"):
-        found = {}
+        texts = {}
         for split, names in _NAMES.items():
             for name in names:
                 files = [_either(folder / below / f"{name}.{language}") for language in languages]
                 if None not in files:
-                    found[split] = ParallelText([file for file in files if file is not None], name=split)
+                    texts[split] = ParallelText([file for file in files if file is not None], name=split)
                     break
-        if "train" in found:
+        if "train" in texts:
             for year in ("2017", "2018"):
                 for name in (f"test{year}", f"test_{year}_flickr"):
                     files = [_either(folder / below / f"{name}.{language}") for language in languages]
                     if None not in files:
-                        found[f"test{year}"] = ParallelText([file for file in files if file is not None])
-            return found
+                        texts[f"test{year}"] = ParallelText([file for file in files if file is not None])
+            return texts
     return None
 
 

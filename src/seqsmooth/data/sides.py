@@ -18,7 +18,7 @@ Text = str | Sequence[str]
 
 @dataclass(frozen=True)
 class Side:
-    """How the texts of one side become ids.
+    """The rules by which the texts of one side become ids.
 
     Attributes:
         tokeniser: splits texts; those given as lists of words are split already.
@@ -55,7 +55,7 @@ class Side:
         if self.vocabulary is not None:
             return self.vocabulary
         signature = self.tokeniser.signature
-        return counts.vocabulary(min_count=self.min_count, max_words=self.most_words, tokeniser=signature)
+        return counts.vocabulary(min_count=self.min_count, most_words=self.most_words, tokeniser=signature)
 
 
 class Lines:
@@ -79,7 +79,7 @@ class Lines:
         self.written += 1
 
     def counts(self) -> WordCounts:
-        """Of the words written so far."""
+        """Return the counts of the words written so far."""
         return WordCounts(dict(self._counts or {}), self.written)
 
     def __enter__(self) -> Self:

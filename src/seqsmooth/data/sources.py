@@ -1,4 +1,4 @@
-"""Where batches come from: memory maps on the host, or copies on the device."""
+"""Sources of batches: memory maps on the host, or copies on the device."""
 
 from __future__ import annotations
 
@@ -89,7 +89,9 @@ class Streamed:
             references = references.view(len(rows), self.references, self.width)
         shown = np.where(rows < len(split.targets), items, -1).astype(np.int64)
         tokens = torch.tensor(epoch.tokens[number])
-        return Batch(split.held(items[:: self.shared], source), targets, references, tokens, torch.from_numpy(shown))
+        return Batch(
+            split.stored_inputs(items[:: self.shared], source), targets, references, tokens, torch.from_numpy(shown)
+        )
 
 
 class Resident:
@@ -167,13 +169,13 @@ class Resident:
         if self.features is None:
             return ()
         if self.regions is None:
-            found = self.features.index_select(0, items)
-            return (found if self.pictures else found.float(),)
+            features = self.features.index_select(0, items)
+            return (features if self.pictures else features.float(),)
         start, count = (values.index_select(0, items).unsqueeze(1) for values in self.regions)
         there = self.column < count
         place = torch.where(there, start + self.column, start)
-        found = self.features.index_select(0, place.view(-1)).view(*place.shape, -1).float()
-        return found * there.unsqueeze(-1), there
+        features = self.features.index_select(0, place.view(-1)).view(*place.shape, -1).float()
+        return features * there.unsqueeze(-1), there
 
     def _take_features(self, split: Split) -> None:
         store, rows = split.features, split.feature_rows
@@ -200,24 +202,24 @@ def id_type(vocabulary: int) -> torch.dtype:
 
 
 def resident_bytes(split: Split, widths: tuple[Widths, ...], references: int, width: int, vocabulary: int) -> int:
-    """How much memory `Resident` takes."""
+    """Count the bytes that `Resident` takes."""
     size = id_type(vocabulary).itemsize
-    held = (len(split.targets) + 1) * max(max(w.target for w in widths), width) * size
-    held += 8 * 3 * len(split.targets)  # the order of an epoch
+    total = (len(split.targets) + 1) * max(max(w.target for w in widths), width) * size
+    total += 8 * 3 * len(split.targets)  # the order of an epoch
     if references > 1:
-        held += 4 * references * (len(split.targets) + 1)
+        total += 4 * references * (len(split.targets) + 1)
     if split.sources is not None:
-        held += (len(split.sources) + 1) * max(w.source for w in widths) * size
+        total += (len(split.sources) + 1) * max(w.source for w in widths) * size
     elif split.features is not None and split.feature_rows is not None:
         array, offsets = split.features.array, split.features.offsets
         rows = len(split) if offsets is None else int(np.diff(offsets)[split.feature_rows].sum())
-        held += rows * int(np.prod(array.shape[1:])) * array.dtype.itemsize
-    return held
+        total += rows * int(np.prod(array.shape[1:])) * array.dtype.itemsize
+    return total
 
 
 def _matrix(store: Any, width: int, dtype: torch.dtype, device: torch.device) -> Tensor:
-    found = torch.zeros(len(store) + 1, width, dtype=dtype, device=device)
+    matrix = torch.zeros(len(store) + 1, width, dtype=dtype, device=device)
     for begin in range(0, len(store), _CHUNK):
         which = np.arange(begin, min(begin + _CHUNK, len(store)))
-        found[begin : begin + len(which)].copy_(torch.from_numpy(store.rows(which, width)))
-    return found
+        matrix[begin : begin + len(which)].copy_(torch.from_numpy(store.rows(which, width)))
+    return matrix

@@ -70,16 +70,16 @@ class Split:
         first = self.firsts[item]
         count = self.firsts[item + 1] - first
         turn = np.arange(references)
-        found = first[:, None] + (np.asarray(targets)[:, None] - first[:, None] + turn) % np.maximum(count, 1)[:, None]
+        places = first[:, None] + (np.asarray(targets)[:, None] - first[:, None] + turn) % np.maximum(count, 1)[:, None]
         there = (turn < count[:, None]) & (np.asarray(targets) < none)[:, None]
-        return np.where(there, found, none)
+        return np.where(there, places, none)
 
     def inputs(self, items: Ints, source_width: int | None = None) -> tuple[Tensor, ...]:
         """What the model reads of some items; sources are as wide as their longest unless told."""
-        return self.as_read(self.held(items, source_width))
+        return self.as_read(self.stored_inputs(items, source_width))
 
-    def held(self, items: Ints, source_width: int | None = None) -> tuple[Tensor, ...]:
-        """The same with features in the type that they have on disk."""
+    def stored_inputs(self, items: Ints, source_width: int | None = None) -> tuple[Tensor, ...]:
+        """What the model reads of some items, with features in the type that they have on disk."""
         if self.sources is not None:
             width = source_width or int(self.sources.lengths[items].max(initial=1))
             return (torch.from_numpy(self.sources.rows(np.asarray(items), width)),)
@@ -87,12 +87,12 @@ class Split:
             return ()
         # Several captions of an image come together, and its features may be large: they are read once.
         distinct, place = np.unique(items, return_inverse=True)
-        found = self.features.read(self.feature_rows[distinct])
+        features = self.features.read(self.feature_rows[distinct])
         which = torch.from_numpy(place.reshape(-1))
-        return tuple(torch.from_numpy(values).index_select(0, which) for values in found)
+        return tuple(torch.from_numpy(values).index_select(0, which) for values in features)
 
     def as_read(self, inputs: tuple[Tensor, ...]) -> tuple[Tensor, ...]:
-        """What was held with features in single precision, on whatever device; pictures stay bytes."""
+        """Convert stored inputs to single precision, on whatever device; pictures stay bytes."""
         if self.sources is not None or self.pictures:
             return inputs
         return tuple(values if values.dtype == torch.bool else values.float() for values in inputs)

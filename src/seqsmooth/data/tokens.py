@@ -76,10 +76,10 @@ class TokenStore:
         column = np.arange(width)
         there = column < size[:, None]
         place = np.minimum(start[:, None] + column, len(self.ids) - 1)
-        found = np.where(there, self.ids[place], 0).astype(np.int64, copy=False)
+        matrix = np.where(there, self.ids[place], 0).astype(np.int64, copy=False)
         some = np.flatnonzero(size)
-        found[some, size[some] - 1] = EOS
-        return found
+        matrix[some, size[some] - 1] = EOS
+        return matrix
 
 
 def write_tokens(

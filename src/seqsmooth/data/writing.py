@@ -76,25 +76,25 @@ def write_captions(
     _check_length(max_words)
     known = features is None or hasattr(features, "row_shape")
     checks.must(known, "features", "a FeatureStore, or None", checks.described(features))
-    seen = features is not None and is_picture(features.row_shape, features.dtype)
-    checks.must(not seen or dtype is None, "dtype", "left out for pictures, which are bytes", dtype)
-    what = "pictures" if seen else "features"
+    pictures = features is not None and is_picture(features.row_shape, features.dtype)
+    checks.must(not pictures or dtype is None, "dtype", "left out for pictures, which are bytes", dtype)
+    what = "pictures" if pictures else "features"
     with atomic_folder(folder) as out:
         items: dict[str, list[Id]] = {}
         left_out: dict[str, dict[str, int]] = {f"images_without_{what}": {}, "empty_captions": {}}
         words = WordCounts({}, 0)
         for name, images in splits.items():
             items[name], without, emptied = [], 0, 0
-            found: set[Id] = set()
+            seen: set[Id] = set()
             with Lines(out / f"{name}.targets.txt", counted=name == "train") as lines, _firsts(out, name) as firsts:
                 for identity, texts in images:
                     if features is not None and identity not in features.places:
-                        told = f"missing for {identity!r} of {name}"
-                        checks.must(missing == "drop", what, "there for every image", told)
+                        lack = f"missing for {identity!r} of {name}"
+                        checks.must(missing == "drop", what, "there for every image", lack)
                         without += 1
                         continue
-                    checks.must(identity not in found, name, "a split with each image once", f"{identity!r} twice")
-                    found.add(identity)
+                    checks.must(identity not in seen, name, "a split with each image once", f"{identity!r} twice")
+                    seen.add(identity)
                     listed = not isinstance(texts, str)  # or else its letters would be captions
                     checks.must(listed, f"captions of the image {identity!r} of {name}", "a list of texts", repr(texts))
                     captions = [side.words(text) for text in texts]
@@ -122,9 +122,9 @@ def write_captions(
         _count_documents(out, len(items["train"]), vocabulary, progress)
         if features is not None:
             _write_features(out, items, features, dtype, what, progress)
-        told_of = {"tokeniser": vocabulary.tokeniser, "max_words": max_words} | left_out | dict(made_from or {})
+        origin = {"tokeniser": vocabulary.tokeniser, "max_words": max_words} | left_out | dict(made_from or {})
         counts = {name: len(ids) for name, ids in items.items()}
-        _write_index(out, "captions", counts, told_of, "features.json" if features is not None else None, progress)
+        _write_index(out, "captions", counts, origin, "features.json" if features is not None else None, progress)
     return open_corpus(folder)
 
 
@@ -182,8 +182,8 @@ def write_pairs(
                 _firsts(out, name) as firsts,
             ):
                 for number, pair in enumerate(pairs, 1):
-                    whole = isinstance(pair, Sequence) and not isinstance(pair, str) and len(pair) == 2
-                    checks.must(whole, f"pair {number} of {name}", "a source and a target", repr(pair))
+                    paired = isinstance(pair, Sequence) and not isinstance(pair, str) and len(pair) == 2
+                    checks.must(paired, f"pair {number} of {name}", "a source and a target", repr(pair))
                     text, several = pair
                     read = source.words(text)
                     written = [target.words(one) for one in (several if isinstance(several, tuple) else (several,))]
@@ -212,13 +212,13 @@ def write_pairs(
             encode(out, ["train"], side, vocabulary, max_words)
             encode(out, [name for name in splits if name != "train"], side, vocabulary, None)
         _count_documents(out, counts["train"], vocabularies[1], progress)
-        told_of = {
+        origin = {
             "source_tokeniser": vocabularies[0].tokeniser,
             "tokeniser": vocabularies[1].tokeniser,
             "max_words": max_words,
             "longer": longer,
         }
-        _write_index(out, "translation", counts, told_of | left_out | dict(made_from or {}), None, progress)
+        _write_index(out, "translation", counts, origin | left_out | dict(made_from or {}), None, progress)
     return open_corpus(folder)
 
 
@@ -282,7 +282,7 @@ def _write_index(
     for path in sorted(path for path in out.iterdir() if path.suffix in (".npy", ".json")):
         with path.open("rb") as file:
             fingerprint.update(f"{path.name} {hashlib.file_digest(file, 'sha256').hexdigest()}\n".encode())
-    held = {
+    content = {
         "kind": KIND,
         "task": task,
         "splits": dict(counts),
@@ -291,5 +291,5 @@ def _write_index(
         "made_from": dict(made_from),
     }
     with atomic_write_text(out / "corpus.json") as index:
-        json.dump(held, index, indent=1, ensure_ascii=False)
+        json.dump(content, index, indent=1, ensure_ascii=False)
         index.write("\n")

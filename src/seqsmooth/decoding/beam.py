@@ -97,7 +97,7 @@ class BeamSearch(Rules):
 
 
 class _Notes:
-    """What happened in each step."""
+    """The notes of a search: what happened in each step."""
 
     def __init__(self, search: BeamSearch) -> None:
         self.search = search
@@ -113,7 +113,7 @@ class _Notes:
         self.parents.append(parents)
         self.tokens.append(tokens)
 
-    def ended(self) -> Tensor:  # (t, B, k)
+    def ends_of_hypotheses(self) -> Tensor:  # (t, B, k)
         """The log-probabilities of what ended in each step, minus infinity where nothing did."""
         k = self.search.width
         ends, alive = torch.stack(self.ends), torch.stack(self.alive)
@@ -126,14 +126,14 @@ class _Notes:
         return ends
 
     def penalties(self) -> Tensor:  # (T, 1, 1)
-        """Of each length from 1 to the greatest."""
+        """Compute the penalty of each length, from 1 to the greatest."""
         like = self.alive[-1]
         lengths = torch.arange(1, self.search.max_length + 1, device=like.device, dtype=like.dtype)
         return self.search.penalty(lengths).view(-1, 1, 1)
 
     def done(self) -> bool:
         """Whether nothing that is still to come can change the result. Waits for the device."""
-        ended, penalties = self.ended(), self.penalties()
+        ended, penalties = self.ends_of_hypotheses(), self.penalties()
         if self.search.stop == "filled":
             done = (ended > -math.inf).sum((0, 2)) >= self.search.width
         else:
@@ -146,7 +146,7 @@ class _Notes:
     def hypotheses(self) -> Hypotheses:
         """The best of all that ended or was cut."""
         search, k, steps = self.search, self.search.width, len(self.tokens)
-        ended, cut, penalties = self.ended(), self.alive[-1], self.penalties()
+        ended, cut, penalties = self.ends_of_hypotheses(), self.alive[-1], self.penalties()
         if steps < search.max_length:
             cut = torch.full_like(cut, -math.inf)
         elif search.stop == "filled":

@@ -1,4 +1,4 @@
-"""What decoding gives."""
+"""Hypotheses: the result of decoding."""
 
 from __future__ import annotations
 

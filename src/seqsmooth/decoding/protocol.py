@@ -1,4 +1,4 @@
-"""What a decoder asks of a model, and the rows of what a model keeps."""
+"""The interface between decoder and model, and operations on the rows of a model's memory and state."""
 
 from __future__ import annotations
 
@@ -68,12 +68,12 @@ def evaluating(model: Decodable) -> None:
 
 
 def items(kept: Any) -> int:
-    """How many rows a memory or state has."""
+    """Count the rows of a memory or state."""
     return kept.shape[0] if isinstance(kept, Tensor) else items(kept[0])
 
 
 def device(kept: Any) -> torch.device:
-    """Where a memory or state is."""
+    """Return the device of a memory or state."""
     return kept.device if isinstance(kept, Tensor) else device(kept[0])
 
 

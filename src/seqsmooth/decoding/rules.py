@@ -1,4 +1,4 @@
-"""What may be written, and how hypotheses of different lengths compare."""
+"""The rules of decoding: what may be written, and how hypotheses of different lengths compare."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ NORMALISATIONS: tuple[Normalisation, ...] = ("none", "mean", "gnmt")
 
 @dataclass(frozen=True)
 class Rules:
-    """What every decoder obeys.
+    """The rules that every decoder obeys.
 
     A hypothesis that ended was scored with its EOS; one that was cut at `max_length` has none. So the length by which a
     score is normalised counts predictions: the words, and EOS where it was written.
@@ -101,7 +101,7 @@ class Rules:
         self,
         length: Tensor,  # (...) floats
     ) -> Tensor:  # (...)
-        """What a log-probability of so many predictions is divided by; it never falls with the length."""
+        """Compute the divisor of a log-probability of so many predictions; it never falls with the length."""
         if self.length == "mean":
             return length
         return ((5 + length) / 6) ** (self.alpha if self.length == "gnmt" else 0.0)
@@ -110,7 +110,7 @@ class Rules:
         self,
         logits: Tensor,  # (N, V)
     ) -> Tensor:  # (N, V)
-        """Those of the next token, in fp32 or double."""
+        """Compute the log-probabilities of the next token, in fp32 or double."""
         self.specials.check(logits.shape[-1])
         highest = max(self.barred, default=0)
         checks.must(highest < logits.shape[-1], "forbidden", f"ids below {logits.shape[-1]}", highest)

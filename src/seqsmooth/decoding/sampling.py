@@ -146,7 +146,7 @@ def _hypotheses(
     shares: Tensor,  # (N, t)
     count: int,
 ) -> Hypotheses:
-    """What was written up to the first EOS."""
+    """Cut hypotheses at the first EOS and score them."""
     ends = tokens == rules.eos
     ended = ends.cumsum(-1) > 0
     after = ended.logical_xor(ends & (ends.cumsum(-1) == 1))  # behind the first EOS

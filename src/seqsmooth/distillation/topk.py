@@ -44,7 +44,7 @@ class TopK:
         return (self.logprobs > -math.inf).any(-1)
 
     def mass(self) -> Tensor:  # (...)
-        """How much of the teacher the list holds; 1 less that is the tail."""
+        """Sum the listed probabilities; 1 less that is the tail."""
         return widen(self.logprobs).logsumexp(-1).exp()
 
     def part(self, positions: slice) -> TopK:

@@ -40,7 +40,7 @@ def read_lines(path: str | os.PathLike[str], name: str = "text") -> Iterator[str
 
 
 def count_lines(path: str | os.PathLike[str], name: str = "text") -> int:
-    """How many lines a file has; what they say is not looked at."""
+    """Count the lines of a file."""
     path = check_source(name, path)
     ends, last = 0, b"\n"
     with _open(path) as file:

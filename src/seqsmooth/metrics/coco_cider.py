@@ -40,16 +40,16 @@ def cider(
 def score_cider(corpus: EvaluationSet, *, tokenised: str = "none") -> Scores:
     """Calculate CIDEr-D of tokens that are aligned."""
     numbers: dict[Hashable, int] = {}
-    ours = [_numbered(sentence, numbers) for sentence in corpus.hypotheses]
-    theirs = [[_numbered(sentence, numbers) for sentence in several] for several in corpus.references]
+    ours = [_number(sentence, numbers) for sentence in corpus.hypotheses]
+    theirs = [[_number(sentence, numbers) for sentence in several] for several in corpus.references]
     reward = Cider(DocumentFrequencies.build(theirs, _ORDER), _ORDER, _SIGMA, dtype=torch.float64)
     # Items of like length together, so that little of a tensor is padding.
     order = sorted(range(len(ours)), key=lambda item: max(map(len, (ours[item], *theirs[item]))))
     each = np.zeros(len(ours))
     for start in range(0, len(order), _PORTION):
         chosen = order[start : start + _PORTION]
-        padded = _padded([theirs[item] for item in chosen])
-        scores = reward(_padded([[ours[item]] for item in chosen]), padded)[:, 0].numpy()
+        padded = _pad([theirs[item] for item in chosen])
+        scores = reward(_pad([[ours[item]] for item in chosen]), padded)[:, 0].numpy()
         # The reward passes over empty references; coco-caption counts them, and they score 0.
         there = (padded >= 0).any(-1).sum(-1).numpy()
         each[chosen] = scores * there / [len(theirs[item]) for item in chosen]
@@ -58,11 +58,11 @@ def score_cider(corpus: EvaluationSet, *, tokenised: str = "none") -> Scores:
     return Scores("CIDEr-D", float(each.mean()), items, signature, each[:, None], mean)
 
 
-def _numbered(sentence: Tokens, numbers: dict[Hashable, int]) -> list[int]:
+def _number(sentence: Tokens, numbers: dict[Hashable, int]) -> list[int]:
     return [numbers.setdefault(token, len(numbers)) for token in sentence]
 
 
-def _padded(rows: Sequence[Sequence[Sequence[int]]]) -> Tensor:  # (B, R, T)
+def _pad(rows: Sequence[Sequence[Sequence[int]]]) -> Tensor:  # (B, R, T)
     number = max(len(row) for row in rows)
     length = max(1, *(len(sentence) for row in rows for sentence in row))
     ids = np.full((len(rows), number, length), -1, dtype=np.int64)

@@ -55,7 +55,7 @@ class EvaluationSet:
         return len(self.ids)
 
     def number_of_references(self) -> str:
-        """How many references an item has: a number, or the least and the most."""
+        """Write the number of references of an item: one number, or the least and the most."""
         numbers = {len(several) for several in self.references}
         return str(min(numbers)) if len(numbers) == 1 else f"{min(numbers)}-{max(numbers)}"
 

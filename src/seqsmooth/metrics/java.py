@@ -23,11 +23,11 @@ _running: set[subprocess.Popen[str]] = set()
 def program(metric: str) -> str:
     """Find the `java` program: in JAVA_HOME, or on the path."""
     home = os.environ.get("JAVA_HOME")
-    found = shutil.which("java", path=str(Path(home) / "bin")) if home else None
-    found = found or shutil.which("java")
-    if found is None:
+    path = shutil.which("java", path=str(Path(home) / "bin")) if home else None
+    path = path or shutil.which("java")
+    if path is None:
         raise Absent(f"{metric} needs Java: there is no `java` on the path, nor in JAVA_HOME.")
-    return found
+    return path
 
 
 def jar(metric: str, *place: str) -> Path:
@@ -66,13 +66,13 @@ class Conversation:
         sender = threading.Thread(target=self._send, args=(lines,), daemon=True)
         sender.start()
         assert self.process.stdout is not None
-        told: list[str] = []
-        while len(told) < answers and (line := self.process.stdout.readline()):
-            told.append(line.rstrip("\n"))
-        if len(told) < answers:
-            raise self.failure(f"ended after {len(told)} of {answers} answers")
+        replies: list[str] = []
+        while len(replies) < answers and (line := self.process.stdout.readline()):
+            replies.append(line.rstrip("\n"))
+        if len(replies) < answers:
+            raise self.failure(f"ended after {len(replies)} of {answers} answers")
         sender.join()
-        return told
+        return replies
 
     def failure(self, what: str) -> Absent:
         """Why there is no score, with the last words of the subprocess."""
@@ -134,10 +134,10 @@ def run(metric: str, command: Sequence[str], lines: Sequence[str], *, folder: Pa
     """Send all lines to a subprocess, wait for its end, and return what it wrote."""
     with conversation(metric, command, folder=folder, timeout=timeout) as talk:
         text = "".join(f"{line}\n" for line in lines)
-        told, _ = talk.process.communicate(text)
+        output, _ = talk.process.communicate(text)
         if talk.process.returncode != 0 or talk.late.is_set():
             raise talk.failure(f"ended with the status {talk.process.returncode}")
-    return told.splitlines()
+    return output.splitlines()
 
 
 @atexit.register

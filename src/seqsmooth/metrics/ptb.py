@@ -28,7 +28,7 @@ def tokenise(sentences: Sequence[str], *, timeout: float = 600.0) -> list[list[s
     command = [java.program("PTB tokenisation"), "-Dfile.encoding=UTF-8", "-cp", str(path)]
     command += ["edu.stanford.nlp.process.PTBTokenizer", "-preserveLines", "-lowerCase"]
     lines = [" ".join(sentence.split()) for sentence in sentences]
-    told = java.run("PTB tokenisation", command, lines, folder=path.parent, timeout=timeout)
-    if len(told) != len(lines):
-        raise Absent(f"The PTB tokeniser must answer a line for each line, but made {len(told)} of {len(lines)}.")
-    return [[word for word in line.split(" ") if word and word not in PUNCTUATION] for line in told]
+    answers = java.run("PTB tokenisation", command, lines, folder=path.parent, timeout=timeout)
+    if len(answers) != len(lines):
+        raise Absent(f"The PTB tokeniser must answer a line for each line, but made {len(answers)} of {len(lines)}.")
+    return [[word for word in line.split(" ") if word and word not in PUNCTUATION] for line in answers]

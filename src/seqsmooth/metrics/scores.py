@@ -1,4 +1,4 @@
-"""What a metric says of a corpus, and how sure that is."""
+"""The scores of a corpus, with intervals and comparisons."""
 
 from __future__ import annotations
 

@@ -41,7 +41,7 @@ class Segment:
 
 @dataclass(frozen=True, slots=True)
 class SystemOutput:
-    """What a system wrote: a sentence for each id, or for each line where `numbered`; by `decode` where `decoded`."""
+    """The output of a system: a sentence for each id, or each line where `numbered`; by `decode` where `decoded`."""
 
     path: Path
     sentences: Mapping[str, Segment]
@@ -51,7 +51,7 @@ class SystemOutput:
 
 @dataclass(frozen=True, slots=True)
 class References:
-    """What people wrote: sentences for each id, or for each line where `numbered`; as people write where `raw`."""
+    """References: sentences for each id, or for each line where `numbered`; not tokenised where `raw`."""
 
     path: Path
     sentences: Mapping[str, tuple[Segment, ...]]
@@ -105,7 +105,7 @@ def read_references(paths: str | Path | Sequence[str | Path], *, split: str = "t
     if any(_suffix(path) == ".json" for path in several):
         rule = "one json or several files of plain text"
         checks.must(len(several) == 1, "references", rule, ", ".join(map(str, several)))
-        return _captioned(first, split)
+        return _caption_references(first, split)
     columns = [_lines(path, "references") for path in several]
     for path, column in zip(several[1:], columns[1:], strict=True):
         if len(column) != len(columns[0]):
@@ -202,7 +202,7 @@ def _entries(path: Path, entries: Sequence[tuple[str, Any]], key: str, names: Se
     unnamed = key == "id" and all(isinstance(entry, dict) and key not in entry for _, entry in entries)
     for number, (place, entry) in enumerate(entries, 1):
         name = next((name for name in names if isinstance(entry, dict) and name in entry), None)
-        checks.must(name is not None and (unnamed or key in entry), place, rule, _shown(entry))
+        checks.must(name is not None and (unnamed or key in entry), place, rule, _abbreviate(entry))
         decoded = decoded and name == "hypotheses"
         identity = str(number) if unnamed else _identity(place, entry[key])
         if identity in segments:
@@ -211,7 +211,7 @@ def _entries(path: Path, entries: Sequence[tuple[str, Any]], key: str, names: Se
     return SystemOutput(path, segments, numbered=unnamed, decoded=decoded)
 
 
-def _captioned(path: Path, split: str) -> References:
+def _caption_references(path: Path, split: str) -> References:
     images = read_captions(path, "references")
     splits = sorted({image.split for image in images})
     raw = splits == [""]  # COCO's annotations
@@ -228,7 +228,7 @@ def _captioned(path: Path, split: str) -> References:
 
 def _identity(place: str, value: object) -> str:
     named = isinstance(value, (int, str)) and not isinstance(value, bool)
-    checks.must(named, place, "an object whose id is a whole number or a string", _shown(value))
+    checks.must(named, place, "an object whose id is a whole number or a string", _abbreviate(value))
     return str(value)
 
 
@@ -238,11 +238,11 @@ def _segment(place: str, value: object) -> Segment:
     if isinstance(value, list) and all(isinstance(token, str) for token in value):
         return Segment(" ".join(value), tuple(value))
     rule = "an object with a sentence, a string or a list of strings"
-    checks.must(isinstance(value, str), place, rule, _shown(value))
+    checks.must(isinstance(value, str), place, rule, _abbreviate(value))
     return Segment(str(value))
 
 
-def _shown(value: object) -> str:
+def _abbreviate(value: object) -> str:
     shown = repr(value)
     return shown if len(shown) <= 60 else f"{shown[:57]}..."
 

@@ -50,7 +50,7 @@ class Captioner(Model[Any, Any]):
         return self.decoder.head
 
     def config(self) -> dict[str, Any]:
-        """As of every model; encoder and decoder are dictionaries in it."""
+        """The arguments of the model; encoder and decoder are dictionaries in it."""
         parts = {"encoder": self.encoder.config(), "decoder": self.decoder.config()}
         return {"kind": self.kind, **parts, "tuned": self._arguments["tuned"]}
 
@@ -63,7 +63,7 @@ class Captioner(Model[Any, Any]):
         return self.decoder.encode(self.encoder(inputs[0]), *inputs[1:])
 
     def start(self, memory: Any) -> Any:
-        """As the decoder."""
+        """The decoder's state before the first token."""
         return self.decoder.start(memory)
 
     def decode(
@@ -71,7 +71,7 @@ class Captioner(Model[Any, Any]):
         memory: Any,
         tokens: Tensor,  # (B, T)
     ) -> Tensor:  # (B, T, D)
-        """As the decoder."""
+        """The decoder's hidden states after each token."""
         return self.decoder.decode(memory, tokens)
 
     def step(
@@ -80,12 +80,12 @@ class Captioner(Model[Any, Any]):
         state: Any,
         tokens: Tensor,  # (B,)
     ) -> tuple[Tensor, Any]:  # (B, D)
-        """As the decoder."""
+        """The decoder's hidden state after one more token."""
         return self.decoder.step(memory, state, tokens)
 
 
 def parameter_groups(model: Captioner, lr: float, encoder_lr: float) -> list[dict[str, Any]]:
-    """What learns, for an optimizer: the decoder at `lr`, the free blocks of the encoder at `encoder_lr`.
+    """Group the parameters that learn: the decoder at `lr`, the free blocks of the encoder at `encoder_lr`.
 
     Examples:
         >>> from seqsmooth.models import Captioner, EfficientNetLite, ShowTell

@@ -20,7 +20,7 @@ CONCURRENT = True
 
 
 class Encoded(NamedTuple):
-    """What both directions have read; the last state of a direction is that where its own sequence ends."""
+    """The states of both directions; the last state of a direction is that where its own sequence ends."""
 
     states: Tensor  # (S, B, 2H)
     forward: Tensor  # (B, H) the last state of the forward direction: at the last word
@@ -112,7 +112,7 @@ def read_source(
 def reversal(
     mask: Tensor,  # (S, B) bool, True before the padding
 ) -> Tensor:  # (S, B) int64
-    """Where each place of the reversed sequences is in the sequences themselves, and the other way round."""
+    """Map the places of the reversed sequences to those of the sequences themselves, and the other way round."""
     places = torch.arange(mask.shape[0], device=mask.device).unsqueeze(-1)
     return torch.where(mask, mask.sum(0) - 1 - places, places)
 

@@ -42,13 +42,13 @@ def save(model: Model[Any, Any], folder: str | os.PathLike[str], vocabulary: Voc
     if vocabulary is not None:
         checks.must(len(vocabulary) == size, "vocabulary", f"of the model's {size} words", f"of {len(vocabulary)}")
     words = None if vocabulary is None else vocabulary.checksum
-    held = {"kind": KIND, "version": __version__, "vocabulary": words, "model": _without_starts(model.config())}
-    with atomic_folder(folder) as made:
-        save_weights(made / "model.safetensors", model, vocabulary=words)
+    config = {"kind": KIND, "version": __version__, "vocabulary": words, "model": _without_starts(model.config())}
+    with atomic_folder(folder) as place:
+        save_weights(place / "model.safetensors", model, vocabulary=words)
         if vocabulary is not None:
-            vocabulary.save(made / "vocabulary.json")
-        with atomic_write_text(made / "config.json") as file:
-            file.write(json.dumps(held, indent=2) + "\n")
+            vocabulary.save(place / "vocabulary.json")
+        with atomic_write_text(place / "config.json") as file:
+            file.write(json.dumps(config, indent=2) + "\n")
 
 
 def load(folder: str | os.PathLike[str], device: str | torch.device = "cpu") -> Model[Any, Any]:

@@ -1,4 +1,4 @@
-"""What every model offers."""
+"""The interface of every model."""
 
 from __future__ import annotations
 

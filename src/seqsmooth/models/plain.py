@@ -28,7 +28,7 @@ class Plain(nn.Module):
         return module
 
     def config(self) -> dict[str, Any]:
-        """What such a module is made from: plain values, as JSON and YAML hold them, and its `kind`.
+        """The arguments that make such a module: plain values, as JSON and YAML hold them, and its `kind`.
 
         The vectors that it started from are left out: whoever makes it again has better weights to load.
         """

@@ -41,9 +41,9 @@ def build(kind: str, **sizes: Any) -> Model[Any, Any]:
             checks.must("kind" in sizes[name], f"{name}.kind", "given", "missing")
         encoder, decoder = build_encoder(**sizes["encoder"]), build(**sizes["decoder"])
         return Captioner(encoder, decoder, **{name: sizes[name] for name in sizes.keys() & {"tuned"}})
-    made = _known(kind, MODELS, (Captioner.kind,))
-    check_arguments(kind, made, sizes)
-    return made(**sizes)
+    model = _look_up(kind, MODELS, (Captioner.kind,))
+    check_arguments(kind, model, sizes)
+    return model(**sizes)
 
 
 def build_encoder(kind: str, **options: Any) -> ImageEncoder:
@@ -53,19 +53,19 @@ def build_encoder(kind: str, **options: Any) -> ImageEncoder:
         >>> build_encoder("cached", shape=[49, 2048]).feature_shape
         (49, 2048)
     """
-    made = _known(kind, ENCODERS)
-    check_arguments(kind, made, options)
-    return made(**options)
+    encoder = _look_up(kind, ENCODERS)
+    check_arguments(kind, encoder, options)
+    return encoder(**options)
 
 
 def arguments(kind: str) -> tuple[str, ...]:
     """The names of the plain arguments of a kind of model."""
-    return tuple(name for name in _parameters(_known(kind, MODELS)) if name not in STARTS)
+    return tuple(name for name in _parameters(_look_up(kind, MODELS)) if name not in STARTS)
 
 
-def check_arguments(kind: str, made: type, given: Iterable[str]) -> None:
+def check_arguments(kind: str, model: type, given: Iterable[str]) -> None:
     """Check that arguments are those of a class, and all that it needs."""
-    known, given = _parameters(made), list(given)
+    known, given = _parameters(model), list(given)
     for name in given:
         checks.must(name in known, name, f"an argument of {kind}{nearest(name, known)}", "unknown")
     for name, parameter in known.items():
@@ -75,16 +75,16 @@ def check_arguments(kind: str, made: type, given: Iterable[str]) -> None:
 
 def nearest(word: object, known: Iterable[str]) -> str:
     """A hint at what may have been meant, or nothing."""
-    found = difflib.get_close_matches(str(word), list(known), 1)
-    return f" (did you mean {found[0]}?)" if found else ""
+    matches = difflib.get_close_matches(str(word), list(known), 1)
+    return f" (did you mean {matches[0]}?)" if matches else ""
 
 
-def _parameters(made: type) -> dict[str, inspect.Parameter]:
-    initialise: Callable[..., None] = made.__init__  # type: ignore[misc]
+def _parameters(model: type) -> dict[str, inspect.Parameter]:
+    initialise: Callable[..., None] = model.__init__  # type: ignore[misc]
     return {name: value for name, value in inspect.signature(initialise).parameters.items() if name != "self"}
 
 
-def _known(kind: str, kinds: Mapping[str, type[Made]], others: tuple[str, ...] = ()) -> type[Made]:
+def _look_up(kind: str, kinds: Mapping[str, type[Made]], others: tuple[str, ...] = ()) -> type[Made]:
     names = (*kinds, *others)
     checks.must(kind in kinds, "kind", f"one of {', '.join(names)}{nearest(kind, names)}", repr(kind))
     return kinds[kind]

@@ -246,9 +246,9 @@ class RNNsearch(Model[SourceMemory, Decoder]):
         if self.cell == "gru":
             tops, after = self.upper(read, before)
             return tops, Decoder(after.transpose(0, 1), state.cell, state.fed)
-        held = state.cell[:, 1:].transpose(0, 1).to(hidden.dtype).contiguous()
-        tops, (after, held) = self.upper(read, (before, held))
-        return tops, Decoder(after.transpose(0, 1), held.transpose(0, 1), state.fed)
+        cells = state.cell[:, 1:].transpose(0, 1).to(hidden.dtype).contiguous()
+        tops, (after, cells) = self.upper(read, (before, cells))
+        return tops, Decoder(after.transpose(0, 1), cells.transpose(0, 1), state.fed)
 
     def _leave(
         self,

@@ -18,16 +18,16 @@ def save_weights(path: Path, model: nn.Module, **facts: object) -> None:
     """Write the weights of a model whole or not at all; of tensors that share their memory, the first."""
     from safetensors.torch import save
 
-    held: dict[str, Tensor] = {}
+    tensors: dict[str, Tensor] = {}
     seen: set[int] = set()
     for name, value in model.state_dict().items():
         if value.data_ptr() not in seen or value.numel() == 0:
             seen.add(value.data_ptr())
-            held[name] = value.detach().cpu().contiguous()
+            tensors[name] = value.detach().cpu().contiguous()
     # One entry, for safetensors writes several in any order, and the same weights should be the same file.
-    told = {"seqsmooth": json.dumps({"kind": KIND, **facts})}
+    metadata = {"seqsmooth": json.dumps({"kind": KIND, **facts})}
     with atomic_write(path) as file:
-        file.write(save(held, told))
+        file.write(save(tensors, metadata))
 
 
 def load_weights(path: Path, model: nn.Module, **facts: object) -> None:
@@ -43,22 +43,22 @@ def load_weights(path: Path, model: nn.Module, **facts: object) -> None:
     checks.must(path.is_file(), "weights", "a file that is there", str(path))
     try:
         with safe_open(path, framework="pt") as file:
-            told = json.loads((file.metadata() or {}).get("seqsmooth", "{}"))
-            held = {name: file.get_tensor(name) for name in file.keys()}  # noqa: SIM118
+            metadata = json.loads((file.metadata() or {}).get("seqsmooth", "{}"))
+            tensors = {name: file.get_tensor(name) for name in file.keys()}  # noqa: SIM118
     except (SafetensorError, OSError, ValueError) as error:
         raise ValueError(f"`{path}` must be a safetensors file, but is damaged or something else instead.") from error
-    checks.must(told.get("kind") == KIND, "weights", "a file that seqsmooth wrote", str(path))
+    checks.must(metadata.get("kind") == KIND, "weights", "a file that seqsmooth wrote", str(path))
     for name, wanted in facts.items():
-        said = told.get(name)
-        checks.must(said == wanted, f"weights.{name}", f"{wanted}, as here", f"{said} in {path}")
+        fact = metadata.get(name)
+        checks.must(fact == wanted, f"weights.{name}", f"{wanted}, as here", f"{fact} in {path}")
     own = model.state_dict()
-    for name, value in held.items():
+    for name, value in tensors.items():
         known = name in own and own[name].shape == value.shape
         described = f"`{name}` of shape {tuple(value.shape)}, which it has not,"
         checks.must(known, "weights", "of the model of this config", f"{described} in {path}")
-    filled = {own[name].data_ptr() for name in held}
+    filled = {own[name].data_ptr() for name in tensors}
     lacking = [name for name, value in own.items() if value.data_ptr() not in filled]
     checks.must(not lacking, "weights", "whole", f"without `{lacking[0] if lacking else ''}` in {path}")
     with torch.no_grad():
-        for name, value in held.items():
+        for name, value in tensors.items():
             own[name].copy_(value)

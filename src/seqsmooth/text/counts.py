@@ -36,10 +36,10 @@ class WordCounts:
         words = Counter(tokens())  # counts in C
         return cls(dict(words), seen)
 
-    def vocabulary(self, *, min_count: int = 5, max_words: int | None = None, tokeniser: str = "") -> Vocabulary:
+    def vocabulary(self, *, min_count: int = 5, most_words: int | None = None, tokeniser: str = "") -> Vocabulary:
         """Make a vocabulary of the words that occur often enough: see `Vocabulary.build`."""
         return Vocabulary.build(
-            self.words, self.sentences, min_count=min_count, max_words=max_words, tokeniser=tokeniser
+            self.words, self.sentences, min_count=min_count, most_words=most_words, tokeniser=tokeniser
         )
 
 

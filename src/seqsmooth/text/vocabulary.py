@@ -82,7 +82,7 @@ class Vocabulary:
         sentences: int,
         *,
         min_count: int = 5,
-        max_words: int | None = None,
+        most_words: int | None = None,
         tokeniser: str = "",
     ) -> Vocabulary:
         """Keep the words that occur often enough.
@@ -91,16 +91,16 @@ class Vocabulary:
             counts: how often each word occurs.
             sentences: in how many sentences, which is the count of EOS.
             min_count: keep words that occur at least so often; the paper keeps captions' words from 5 on.
-            max_words: keep no more than so many, the most frequent; among equals the alphabet decides.
+            most_words: keep no more than so many, the most frequent; among equals the alphabet decides.
             tokeniser: the signature of the tokeniser that made the words.
         """
         checks.at_least("min_count", min_count, 1)
         checks.at_least("sentences", sentences, 0)
-        if max_words is not None:
-            checks.at_least("max_words", max_words, 1)
+        if most_words is not None:
+            checks.at_least("most_words", most_words, 1)
         frequent = [(word, n) for word, n in counts.items() if n >= min_count and word not in SPECIALS]
         frequent.sort(key=lambda pair: (-pair[1], pair[0]))
-        frequent = frequent[:max_words]
+        frequent = frequent[:most_words]
         left_out = sum(counts.values()) - sum(n for _, n in frequent)
         words = (*SPECIALS, *(word for word, _ in frequent))
         return cls(words, (0, sentences, sentences, left_out, *(n for _, n in frequent)), min_count, tokeniser)

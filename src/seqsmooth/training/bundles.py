@@ -61,7 +61,7 @@ class Bundles:
             yield Bundle(bundle)
 
     def state_dict(self) -> dict[str, Any]:
-        """How far batches were given out."""
+        """Return how far batches were given out."""
         return self.batches.state_dict()
 
     def load_state_dict(self, state: dict[str, Any]) -> None:

@@ -1,4 +1,4 @@
-"""What a run leaves on the disk while it goes on, each file whole or not at all."""
+"""Checkpoints: the files that a run writes while it goes on, each whole or not at all."""
 
 from __future__ import annotations
 

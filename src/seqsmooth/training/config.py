@@ -24,6 +24,7 @@ class Data:
     captions_per_image: int | None = None
     references: int = 5
     max_length: int | None = None
+    """Words after which targets and sources are cut; EOS comes after them, while `decoding.max_length` counts it."""
     fraction: float = 1.0
     """Of the training items, drawn by the seed of the run. Vocabulary, counts and document frequencies stay those of
     the whole."""

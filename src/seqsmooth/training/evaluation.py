@@ -1,4 +1,4 @@
-"""What a model writes on a split, and how good that is."""
+"""Decode a split and score the hypotheses."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ def decode(
     batch_size: int,
     device: torch.device,
 ) -> Iterator[list[tuple[int, list[Hypothesis]]]]:
-    """Write for some rows of a split, batch after batch; the longest inputs first, so that batches are of a length."""
+    """Decode some rows of a split, batch after batch; the longest inputs first, so that batches are of a length."""
     checks.at_least("batch_size", batch_size, 1)
     sources = corpus.split(split).sources
     ordered = list(rows) if sources is None else sorted(rows, key=lambda row: (-int(sources.lengths[row]), row))
@@ -104,7 +104,7 @@ class Validator:
             shuffle=False,
             references=0,
             captions_per_image=data.captions_per_image,
-            max_length=data.max_length,
+            max_words=data.max_length,
             rank=rank,
             world=world,
             device=device,

@@ -96,7 +96,7 @@ class _Fleet:
             for each in [each for each in self.running if each.process.poll() is not None]:
                 self.running.remove(each)
                 if not self.stops:
-                    self._ended(each)
+                    self._note_end(each)
             if self.watch is None:
                 self.line.show(self._status())
             else:
@@ -122,13 +122,13 @@ class _Fleet:
             self._launch(job)
         except OSError as error:  # a file in the way, a full disk
             where = "" if error.filename is None else f" ({error.filename})"
-            self._failed(job, f"the system says: {error.strerror or error}{where}", log=False)
+            self._note_failure(job, f"the system says: {error.strerror or error}{where}", log=False)
 
     def _launch(self, job: FleetJob) -> None:
         job.folder.mkdir(parents=True, exist_ok=True)
         with (job.folder / LOG).open("ab") as log:
             if not try_lock(log):  # which the run holds as long as it lives, even where this process has died
-                self._failed(job, "another process is at it")
+                self._note_failure(job, "another process is at it")
                 return
             process = subprocess.Popen(
                 [sys.executable, "-m", "seqsmooth", *job.words],
@@ -142,16 +142,16 @@ class _Fleet:
         if self.stops:  # in between, when it was not among those to be told
             os.killpg(process.pid, signal.SIGTERM)
 
-    def _ended(self, each: _Running) -> None:
+    def _note_end(self, each: _Running) -> None:
         seconds = time.monotonic() - each.began
         if each.process.returncode:
-            self._failed(each.job, _why(each))
+            self._note_failure(each.job, _why(each))
             return
         self.seconds.append(seconds)
         if self.watch is None:
             self.line.write(f"{each.job.folder}: done in {seconds:.0f} s; {self._status()}")
 
-    def _failed(self, job: FleetJob, why: str, *, log: bool = True) -> None:
+    def _note_failure(self, job: FleetJob, why: str, *, log: bool = True) -> None:
         self.failed.append(job)
         self.line.write(f"{job.folder}: failed: {why}" + (f" ({job.folder / LOG})" if log else ""))
 
@@ -160,10 +160,10 @@ class _Fleet:
         status = ", ".join((*counts, f"{len(self.failed)} failed"))
         if self.stops:
             return f"stopping: {status}"
-        left = self._left()
+        left = self._seconds_left()
         return status if left is None else f"{status}, about {left / 60:.1f} min left"
 
-    def _left(self) -> float | None:
+    def _seconds_left(self) -> float | None:
         """Seconds, if runs that come take as long as those that have ended."""
         if not self.seconds:
             return None
@@ -173,7 +173,7 @@ class _Fleet:
 
 
 def _why(each: _Running) -> str:
-    """What ended a run: a signal (the system's, where memory is short), or what it said last."""
+    """Say what ended a run: a signal (the system's, where memory is short), or its last words."""
     status = each.process.returncode
     if status < 0:
         names = {number.value: number.name for number in signal.Signals}

@@ -11,7 +11,7 @@ from seqsmooth.ops import checks
 
 
 def gather(source: torch.Generator, device: torch.device, world: int) -> list[dict[str, Any]]:
-    """Those of every process: torch's on the host and on the device, and the source of samples."""
+    """Gather the generators of every process: torch's on the host and on the device, and the source of samples."""
     here: dict[str, Any] = {"host": torch.get_rng_state(), "samples": source.get_state()}
     if device.type == "cuda":
         here["device"] = torch.cuda.get_rng_state(device)

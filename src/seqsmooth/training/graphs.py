@@ -58,10 +58,10 @@ class GraphedStep:
 
     def __call__(self, batch: Batch) -> Report:
         """Learn from a batch. The next call overwrites what the report holds."""
-        given, held = batch.tensors(), self.batch.tensors()
-        same = given.keys() == held.keys()
-        checks.must(same, "batch", f"of {', '.join(held)}, as captured", f"of {', '.join(given)}")
-        for name, value in held.items():
+        given, captured = batch.tensors(), self.batch.tensors()
+        same = given.keys() == captured.keys()
+        checks.must(same, "batch", f"of {', '.join(captured)}, as captured", f"of {', '.join(given)}")
+        for name, value in captured.items():
             checks.shape(name, given[name], *value.shape, letters="captured")
             rule = f"of type {value.dtype}, as captured"
             checks.must(given[name].dtype == value.dtype, name, rule, given[name].dtype)
@@ -75,7 +75,7 @@ class GraphedStep:
     def _capture(self) -> None:
         with torch.cuda.device(self.step.device):
             aside = torch.cuda.Stream()  # type: ignore[no-untyped-call]
-            with unchanged(self.step):
+            with restore_after(self.step):
                 aside.wait_stream(torch.cuda.current_stream())
                 with torch.cuda.stream(aside):
                     for _ in range(WARM_UP):
@@ -91,8 +91,8 @@ class GraphedStep:
 
 
 @contextmanager
-def unchanged(step: TrainingStep) -> Iterator[None]:
-    """Whatever is learned inside is forgotten after: parameters, buffers, the optimiser's state, the generators.
+def restore_after(step: TrainingStep) -> Iterator[None]:
+    """Restore parameters, buffers, the optimiser's state and the generators after the block.
 
     It is put back in place, where a graph will look for it. A state that the optimiser made inside becomes zeros, which
     is where Adam and its kin begin.

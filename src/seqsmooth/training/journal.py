@@ -49,9 +49,9 @@ def read_log(path: Path) -> list[dict[str, Any]]:
 
 
 def _line(cells: Sequence[str]) -> str:
-    held = io.StringIO()
-    csv.writer(held, lineterminator="\n").writerow(cells)
-    return held.getvalue()
+    line = io.StringIO()
+    csv.writer(line, lineterminator="\n").writerow(cells)
+    return line.getvalue()
 
 
 def _cell(value: Any) -> str:

@@ -30,17 +30,17 @@ def open_loggers(names: Sequence[str], run: Run, steps: int) -> list[Any]:
         run: what is logged.
         steps: that are done already: what TensorBoard was told of later ones, before the run died, is taken back.
     """
-    made = [_tensorboard(run, steps) if name == "tensorboard" else _wandb(run) for name in names]
-    for logger in made:
+    loggers = [_tensorboard(run, steps) if name == "tensorboard" else _wandb(run) for name in names]
+    for logger in loggers:
         logger.log_hyperparams(run.manifest["config"])
-    return made
+    return loggers
 
 
 def close_loggers(loggers: Sequence[Any]) -> None:
-    """Write out what they hold. W&B would otherwise take the next run of this process for the same one."""
+    """Write out what is buffered. W&B would otherwise take the next run of this process for the same one."""
     for logger in loggers:
-        held = logger.experiment
-        (held.finish if hasattr(held, "finish") else held.flush)()
+        run = logger.experiment
+        (run.finish if hasattr(run, "finish") else run.flush)()
 
 
 def _tensorboard(run: Run, steps: int) -> Any:
@@ -66,8 +66,8 @@ def _wandb(run: Run) -> Any:
     try:
         assert logger.experiment is not None  # begins, which needs an account
     except wandb.Error as error:
-        told = str(error).removesuffix(".")
+        problem = str(error).removesuffix(".")
         raise ValueError(
-            f"`trainer.loggers` must be of use here, but wandb says: {told} (or set WANDB_MODE=offline)."
+            f"`trainer.loggers` must be of use here, but wandb says: {problem} (or set WANDB_MODE=offline)."
         ) from error
     return logger

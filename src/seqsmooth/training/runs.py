@@ -74,7 +74,7 @@ class Run:
 
     @property
     def config(self) -> Config:
-        """What it is made of."""
+        """The config of the run."""
         return parse_config(load_yaml(self.folder / "config.yaml"))
 
     @property
@@ -99,15 +99,15 @@ class Run:
         return [key for key in differences(completed(self.manifest["config"]), plain(config)) if key not in FREE]
 
     def decoded(self, split: str) -> Path:
-        """Where the hypotheses of a split are."""
+        """The file of the hypotheses of a split."""
         return self.folder / "decoded" / f"{split}.jsonl"
 
     def scores(self, split: str) -> Path:
-        """Where the scores of a split are."""
+        """The file of the scores of a split."""
         return self.folder / "scores" / f"{split}.json"
 
     def hypotheses(self, split: str) -> list[tuple[int | str, list[Hypothesis]]]:
-        """What was decoded: the id of each item, and its hypotheses, the best first."""
+        """Read the id of each item and its hypotheses, the best first."""
         return list(load_hypotheses(self.decoded(split)))
 
     def corpus(self, folder: str | Path | None = None) -> Corpus:
@@ -215,7 +215,7 @@ def load_model(
 
 
 def versions() -> dict[str, str]:
-    """What the numbers of a run may depend on."""
+    """List the versions that the numbers of a run may depend on."""
     found = {"seqsmooth": __version__, "torch": torch.__version__, "python": platform.python_version()}
     for name in ("pytorch_lightning", "numpy"):
         loaded = sys.modules.get(name)

@@ -33,11 +33,11 @@ def _check_encoder(run: Run, config: Config, corpus: Corpus) -> None:
         features = run.corpus().features
     except ValueError:  # moved or deleted since: it cannot be asked
         return
-    told = None if features is None else features.encoder
-    if told is None or corpus.features is None:
+    description = None if features is None else features.encoder
+    if description is None or corpus.features is None:
         return
     section = config.model.encoder
-    theirs: dict[str, Any] = json.loads(told)
+    theirs: dict[str, Any] = json.loads(description)
     ours = {item.name: getattr(section, item.name) for item in fields(section)}
     if corpus.features.encoder is not None:
         ours["resize"] = json.loads(corpus.features.encoder)["resize"]

@@ -242,7 +242,7 @@ def _batches(corpus: Corpus, config: Config, device: torch.device, rank: int, wo
         seed=config.seed,
         references=data.references if config.objective.needs_references else 0,
         captions_per_image=data.captions_per_image,
-        max_length=data.max_length,
+        max_words=data.max_length,
         fraction=data.fraction,
         rank=rank,
         world=world,

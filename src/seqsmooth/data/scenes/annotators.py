@@ -8,7 +8,7 @@ import numpy as np
 
 from seqsmooth.data.scenes import wording
 from seqsmooth.data.scenes.wording import Wordings
-from seqsmooth.data.scenes.world import SKY, Scene, SceneGroup, drawn
+from seqsmooth.data.scenes.world import SKY, Scene, SceneGroup, draw_index
 
 CAPTIONS = 5
 VOWELS = "aeiou"
@@ -55,22 +55,22 @@ def annotate(scene: Scene, random: np.random.Generator) -> list[str]:
 
 
 def describe(scene: Scene, who: Annotator, random: np.random.Generator) -> str:
-    """What somebody says of a scene: lower case, words and blanks."""
+    """Describe a scene as one annotator does: words in lower case, with blanks between them."""
     two = scene.second is not None and random.random() < who.second
-    pattern = _said(wording.OF_TWO if two else wording.OF_ONE, who, random)
+    pattern = _say(wording.OF_TWO if two else wording.OF_ONE, who, random)
     first, second, relation = scene.first, scene.second, scene.relation
     # What is beside something may as well be what is looked at first.
     if two and second is not None and relation in ("left", "right") and random.random() < 0.25:
         first, second, relation = second, first, wording.OPPOSITES[relation]
     parts = {
         "first": _group(first, who, random),
-        "doing": _said(wording.DOING[first.kind], who, random),
+        "doing": _say(wording.DOING[first.kind], who, random),
         "be": "is" if first.count == 1 else "are",
         "where": _where(scene, first, who, random, two=two),
     }
     if two and second is not None and relation is not None:
         parts["second"] = _group(second, who, random)
-        parts["relation"] = _said(wording.RELATIONS[relation], who, random)
+        parts["relation"] = _say(wording.RELATIONS[relation], who, random)
         parts["it"] = "it" if second.count == 1 else "them"
     return " ".join(pattern.format(**parts).split())
 
@@ -80,31 +80,31 @@ def vocabulary() -> set[str]:
     tables: list[Wordings] = [*wording.DOING.values(), *wording.COLOURS.values(), *wording.SIZES.values()]
     tables += [*wording.COUNTS.values(), *wording.RELATIONS.values(), *wording.SETTINGS.values()]
     tables += [wording.ALOFT, wording.OF_ONE, wording.OF_TWO]
-    told = [words for table in tables for words, _ in table]
-    told += [name for names in wording.THINGS.values() for one, many, _ in names for name in (one, many)]
-    words = {word for text in told for word in text.split() if not word.startswith("{")}
+    texts = [words for table in tables for words, _ in table]
+    texts += [name for names in wording.THINGS.values() for one, many, _ in names for name in (one, many)]
+    words = {word for text in texts for word in text.split() if not word.startswith("{")}
     return words | {"a", "an", "is", "are", "it", "them"}
 
 
 def _group(group: SceneGroup, who: Annotator, random: np.random.Generator) -> str:
     """A noun with what goes before it, as in "a small red house" or "two cars"."""
     names = wording.THINGS[group.kind]
-    one, many, _ = names[drawn(random, tuple(weight for _, _, weight in names), who.plain)]
-    size = _said(wording.SIZES[group.size], who, random) if random.random() < who.size else ""
-    colour = _said(wording.COLOURS[group.colour], who, random) if random.random() < who.colour else ""
+    one, many, _ = names[draw_index(random, tuple(weight for _, _, weight in names), who.plain)]
+    size = _say(wording.SIZES[group.size], who, random) if random.random() < who.size else ""
+    colour = _say(wording.COLOURS[group.colour], who, random) if random.random() < who.colour else ""
     noun = " ".join(word for word in (size, colour, one if group.count == 1 else many) if word)
     if group.count == 1:
         return f"{'an' if noun[0] in VOWELS else 'a'} {noun}"
-    return f"{_said(wording.COUNTS[group.count], who, random)} {noun}"
+    return f"{_say(wording.COUNTS[group.count], who, random)} {noun}"
 
 
 def _where(scene: Scene, first: SceneGroup, who: Annotator, random: np.random.Generator, *, two: bool) -> str:
     if random.random() >= who.where:
         return ""
     if not two and first.kind in SKY and random.random() < who.doing:
-        return _said(wording.ALOFT, who, random)
-    return _said(wording.SETTINGS[scene.setting], who, random)
+        return _say(wording.ALOFT, who, random)
+    return _say(wording.SETTINGS[scene.setting], who, random)
 
 
-def _said(table: Wordings, who: Annotator, random: np.random.Generator) -> str:
-    return table[drawn(random, tuple(weight for _, weight in table), who.plain)][0] if table else ""
+def _say(table: Wordings, who: Annotator, random: np.random.Generator) -> str:
+    return table[draw_index(random, tuple(weight for _, weight in table), who.plain)][0] if table else ""

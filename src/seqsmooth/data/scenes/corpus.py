@@ -63,7 +63,7 @@ def make_scenes(
         checks.at_least(name, size, 1)
     checks.at_least("seed", seed, 0)
     wanted = sum(sizes.values())
-    scenes = _invented(seed, wanted)
+    scenes = _invent_all(seed, wanted)
     captions = [tuple(annotate(scene, _stream(seed, "telling", n))) for n, scene in enumerate(scenes)]
     pictures = []
     for number, scene in enumerate(scenes):
@@ -83,11 +83,11 @@ def make_scenes(
 
 def draw_again(seed: int, ids: Sequence[int]) -> dict[int, NDArray[np.uint8]]:
     """The pictures of some scenes of the corpus of this seed, by their ids."""
-    scenes = _invented(seed, 1 + max(ids, default=-1))
+    scenes = _invent_all(seed, 1 + max(ids, default=-1))
     return {number: draw(scenes[number], _stream(seed, "drawing", number)) for number in ids}
 
 
-def _invented(seed: int, number: int) -> list[Scene]:
+def _invent_all(seed: int, number: int) -> list[Scene]:
     return list(islice(invent_different(np.random.default_rng([seed, 0])), number))
 
 

@@ -114,13 +114,13 @@ def _paint(canvas: Floats, thing: Placed, random: np.random.Generator) -> None:
         x = -x
     own = np.array(PAINT[thing.colour]) * random.uniform(0.92, 1.08)
     masks = [np.broadcast_to(layer.inside(x, y), part.shape[:2]) for layer in THINGS[thing.kind]]
-    part[_grown(np.logical_or.reduce(masks))] = own * 0.35
+    part[_grow(np.logical_or.reduce(masks))] = own * 0.35
     for layer, mask in zip(THINGS[thing.kind], masks, strict=True):
         colour = own * layer.shade if layer.colour == OWN else np.array(layer.colour)
         part[mask] = colour.clip(0, 1)
 
 
-def _grown(mask: Mask) -> Mask:
+def _grow(mask: Mask) -> Mask:
     """A mask and what is next to it."""
     padded = np.pad(mask, 1)
     sides = (padded[1:-1, :-2], padded[1:-1, 2:], padded[:-2, 1:-1], padded[2:, 1:-1])

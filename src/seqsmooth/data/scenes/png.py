@@ -19,8 +19,8 @@ def png(
     rows = np.concatenate([np.zeros((height, 1), np.uint8), large.reshape(height, -1)], 1)  # 0: no filter
     header = struct.pack(">IIBBBBB", width, height, 8, 2, 0, 0, 0)
     parts = (b"IHDR", header), (b"IDAT", zlib.compress(rows.tobytes(), 9)), (b"IEND", b"")
-    return b"\x89PNG\r\n\x1a\n" + b"".join(_chunk(name, held) for name, held in parts)
+    return b"\x89PNG\r\n\x1a\n" + b"".join(_chunk(name, content) for name, content in parts)
 
 
-def _chunk(name: bytes, held: bytes) -> bytes:
-    return struct.pack(">I", len(held)) + name + held + struct.pack(">I", zlib.crc32(name + held))
+def _chunk(name: bytes, content: bytes) -> bytes:
+    return struct.pack(">I", len(content)) + name + content + struct.pack(">I", zlib.crc32(name + content))

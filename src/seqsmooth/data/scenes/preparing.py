@@ -31,11 +31,11 @@ def prepare_scenes(
 ) -> Corpus:
     """Make the scenes and write them as a prepared corpus; what is there already, of this seed and size, is opened."""
     folder = Path(folder)
-    told = {"scenes": {"seed": seed, **sizes}}
+    origin = {"scenes": {"seed": seed, **sizes}}
     if folder.exists():
         corpus = open_corpus(folder)
         rule = f"a folder that is not there yet, or the scenes of seed {seed} and {sizes or 'the usual sizes'}"
-        same = corpus.made_from.get("scenes") == told["scenes"]
+        same = corpus.made_from.get("scenes") == origin["scenes"]
         checks.must(same, "data", rule, f"{folder}, which is another corpus,")
         return corpus
     folder.absolute().parent.mkdir(parents=True, exist_ok=True)
@@ -46,7 +46,7 @@ def prepare_scenes(
         name: [(identity, list(captions)) for identity, captions in zip(split.ids, split.captions, strict=True)]
         for name, split in scenes.splits.items()
     }
-    return write_captions(folder, splits, features, side=Side(min_count=2), made_from=told)
+    return write_captions(folder, splits, features, side=Side(min_count=2), made_from=origin)
 
 
 def train_vectors(corpus: Corpus, *, progress: Progress = _silent) -> WordVectors:

@@ -1,4 +1,4 @@
-"""What a captioner sees of a picture: a fixed encoder, from pixels to one vector.
+"""A fixed encoder of pictures: from pixels to one vector.
 
 In the manner of HMAX (Riesenhuber and Poggio 1999; Serre et al. 2007): opponent colours and oriented edges at each
 place; then the likeness to templates, the greatest over the picture and over its quarters, and how much there is of it;
@@ -61,20 +61,20 @@ class Encoder:
         return {kind: torch.cat([part[kind] for part in parts]) for kind in SIZES}
 
     def _see(self, maps: dict[str, Tensor]) -> dict[str, Tensor]:
-        found: dict[str, list[Tensor]] = {kind: [] for kind in SIZES}
+        features: dict[str, list[Tensor]] = {kind: [] for kind in SIZES}
         for (what, side, _), templates in zip(TEMPLATES, self.templates, strict=True):
             seen = maps[what]
             norms = functional.avg_pool2d((seen**2).sum(1, keepdim=True), side, 1) * side**2
             # Where there is next to nothing, nothing is alike.
             likeness = functional.conv2d(seen, templates) / norms.sqrt().add(1.0 if what == "edges" else 0.5)
-            found[what] += [functional.adaptive_max_pool2d(likeness, parts).flatten(1) for parts in (1, 2)]
-            found[what].append((likeness - ALIKE).clamp_min(0).mean((2, 3)))  # how much of it: things are counted
+            features[what] += [functional.adaptive_max_pool2d(likeness, parts).flatten(1) for parts in (1, 2)]
+            features[what].append((likeness - ALIKE).clamp_min(0).mean((2, 3)))  # how much of it: things are counted
         apart = (maps["cells"].flatten(2).transpose(1, 2)[:, :, None] - self.palette).square().sum(-1)
         shares = torch.softmax(apart / (-2 * NEAR**2), -1).transpose(1, 2)
         shares = shares.reshape(len(shares), PALETTE, *maps["cells"].shape[2:])
         # The root: a small thing is a small share of the picture, and no less to talk about.
-        found["colours"] = [functional.adaptive_avg_pool2d(shares, parts).flatten(1).sqrt() for parts in (1, 2)]
-        return {kind: torch.cat(several, 1) for kind, several in found.items()}
+        features["colours"] = [functional.adaptive_avg_pool2d(shares, parts).flatten(1).sqrt() for parts in (1, 2)]
+        return {kind: torch.cat(several, 1) for kind, several in features.items()}
 
 
 def components(
@@ -90,9 +90,9 @@ def components(
     seen = features[:known]
     standard = (features - seen.mean(0)) / seen.std(0, unbiased=False).clamp_min(1e-4)
     _, spreads, directions = torch.linalg.svd(standard[:known], full_matrices=False)
-    kept = min(size, int((spreads > 1e-3 * spreads[0]).sum()))
-    found = standard @ directions[:kept].T / spreads[:kept].sqrt()
-    scaled: Tensor = found / found[:known].std(unbiased=False)
+    count = min(size, int((spreads > 1e-3 * spreads[0]).sum()))
+    projected = standard @ directions[:count].T / spreads[:count].sqrt()
+    scaled: Tensor = projected / projected[:known].std(unbiased=False)
     return scaled.contiguous()
 
 
@@ -102,8 +102,8 @@ def see(
     seed: int = 0,
 ) -> Tensor:  # (N, F) float32
     """The features of pictures, through an encoder made from the first `known`."""
-    found = Encoder.fit(pictures[:known], seed)(pictures)
-    return torch.cat([components(found[kind], known, size) for kind, size in SIZES.items()], 1)
+    views = Encoder.fit(pictures[:known], seed)(pictures)
+    return torch.cat([components(views[kind], known, size) for kind, size in SIZES.items()], 1)
 
 
 @torch.no_grad()

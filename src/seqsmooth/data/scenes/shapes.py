@@ -54,10 +54,10 @@ def polygon(*corners: tuple[float, float]) -> Inside:
     """A convex polygon; its corners clockwise as seen on the picture."""
 
     def inside(x: Floats, y: Floats) -> Mask:
-        held = np.ones(np.broadcast_shapes(x.shape, y.shape), dtype=bool)
+        within = np.ones(np.broadcast_shapes(x.shape, y.shape), dtype=bool)
         for (ax, ay), (bx, by) in zip(corners, corners[1:] + corners[:1], strict=True):
-            held &= (bx - ax) * (y - ay) - (by - ay) * (x - ax) >= 0
-        return held
+            within &= (bx - ax) * (y - ay) - (by - ay) * (x - ax) >= 0
+        return within
 
     return inside
 

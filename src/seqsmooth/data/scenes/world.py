@@ -1,4 +1,4 @@
-"""What a scene holds: a setting, one group of things or two, and where the first is as seen from the second."""
+"""Scenes: a setting, one or two groups of things, and the place of the first as seen from the second."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ class SceneGroup:
 
 @dataclass(frozen=True)
 class Scene:
-    """What there is to say of a picture."""
+    """The content of a picture."""
 
     setting: str
     first: SceneGroup
@@ -53,7 +53,7 @@ class Scene:
 
 def invent(random: np.random.Generator) -> Scene:
     """Draw a scene."""
-    setting = SETTINGS[drawn(random, _SETTINGS)]
+    setting = SETTINGS[draw_index(random, _SETTINGS)]
     first = _group(setting, random)
     if random.random() >= _COMPANY:
         return Scene(setting, first)
@@ -82,16 +82,16 @@ def _group(setting: str, random: np.random.Generator, other_than: SceneGroup | N
     low = (WATER, _WATER) if setting == "sea" else (GROUND, _GROUND)
     while True:
         kinds, weights = (SKY, _SKY) if random.random() < 0.35 else low
-        kind = kinds[drawn(random, weights)]
+        kind = kinds[draw_index(random, weights)]
         if other_than is None or kind != other_than.kind:
             break
     # Four large houses would hide each other.
-    count = 1 + drawn(random, _COUNTS)
-    size = SIZES[drawn(random, _SIZES if count == 1 else _SIZES[:2] if count < 4 else _SIZES[:1])]
-    return SceneGroup(kind, COLOURS[drawn(random, _COLOURS)], size, count)
+    count = 1 + draw_index(random, _COUNTS)
+    size = SIZES[draw_index(random, _SIZES if count == 1 else _SIZES[:2] if count < 4 else _SIZES[:1])]
+    return SceneGroup(kind, COLOURS[draw_index(random, _COLOURS)], size, count)
 
 
-def drawn(random: np.random.Generator, weights: tuple[int, ...], sharpness: float = 1.0) -> int:
+def draw_index(random: np.random.Generator, weights: tuple[int, ...], sharpness: float = 1.0) -> int:
     """Draw a place by the weights to a power: far faster than `random.choice` for a few."""
     sums = _sums(weights, sharpness)
     return bisect(sums, random.random() * sums[-1])

@@ -1,4 +1,4 @@
-"""What every image encoder offers, and the one that has nothing to do."""
+"""The interface of every image encoder, and an encoder that passes features on."""
 
 from __future__ import annotations
 
@@ -77,7 +77,7 @@ class ImageEncoder(Plain):
         self,
         pixels: Tensor,  # (N, 3, S, S) scaled
     ) -> Tensor:  # (N, D, h, w), or (N, R, D) where places are no grid
-        """What the network's last layer says of each place."""
+        """Compute the maps of the network's last layer."""
 
     def forward(
         self,
@@ -86,11 +86,11 @@ class ImageEncoder(Plain):
         """The features of pictures."""
         checks.shape("images", images, None, 3, self.side, self.side, letters="(N, 3, S, S)")
         pixels = (images.to(self.mean.dtype) - self.mean) / self.scale
-        found = self.maps(pixels.contiguous(memory_format=torch.channels_last))
+        maps = self.maps(pixels.contiguous(memory_format=torch.channels_last))
         if self.grid is not None:
-            checks.must(found.dim() == 4, "grid", "None for a network whose places are no grid", self.grid)
-            found = F.adaptive_avg_pool2d(found, self.grid)
-        places = found.flatten(2).transpose(1, 2) if found.dim() == 4 else found
+            checks.must(maps.dim() == 4, "grid", "None for a network whose places are no grid", self.grid)
+            maps = F.adaptive_avg_pool2d(maps, self.grid)
+        places = maps.flatten(2).transpose(1, 2) if maps.dim() == 4 else maps
         if self.output == "regions":
             return places.contiguous()
         pooled = places.mean(1)
@@ -159,7 +159,7 @@ class CachedFeatures(ImageEncoder):
         self,
         pixels: Tensor,  # (N, D, h, w)
     ) -> Tensor:  # (N, D, h, w)
-        """Nothing is done."""
+        """Return the features as they are."""
         return pixels
 
     def tune(self, last: int) -> None:

@@ -59,16 +59,16 @@ class HubEncoder(ImageEncoder):
         pixels: Tensor,  # (N, 3, S, S)
     ) -> Tensor:  # (N, D, h, w) or (N, R, D)
         """The last map, or the last sequence."""
-        found: Tensor = self.network(pixel_values=pixels).last_hidden_state
-        return found
+        last: Tensor = self.network(pixel_values=pixels).last_hidden_state
+        return last
 
 
 def _colours(transformers: Any, name: str) -> tuple[tuple[float, ...], tuple[float, ...]]:
     """Mean and scale of each colour in pixels of 0 to 255."""
     try:
         path = transformers.utils.cached_file(name, "preprocessor_config.json")
-        held = json.loads(Path(path).read_text(encoding="utf-8"))
-        mean, scale = (tuple(255 * float(value) for value in held[key]) for key in ("image_mean", "image_std"))
+        settings = json.loads(Path(path).read_text(encoding="utf-8"))
+        mean, scale = (tuple(255 * float(value) for value in settings[key]) for key in ("image_mean", "image_std"))
     except (OSError, KeyError, TypeError):
         return IMAGENET_MEAN, IMAGENET_SCALE
     except ValueError as error:
