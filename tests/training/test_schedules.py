@@ -10,7 +10,7 @@ import torch
 
 from seqsmooth.training import config as sections
 from seqsmooth.training.reader import parse_config
-from seqsmooth.training.schedules import Schedule, annealed, annealed_value, set_rate
+from seqsmooth.training.schedules import Schedule, annealed_value, config_of_epoch, set_rate
 from seqsmooth.training.step import adam
 
 
@@ -69,11 +69,11 @@ def config(**anneal: Any) -> sections.Config:
 
 def test_annealing() -> None:
     given = config(key="sequence.alpha", delay=1)
-    found = [annealed(given, epoch).objective.sequence for epoch in range(7)]
+    found = [config_of_epoch(given, epoch).objective.sequence for epoch in range(7)]
     assert all(law.kind == "hamming" for law in found)
     alphas = [law.alpha for law in found]
     assert alphas == pytest.approx([0, 0, 0.2, 0.4, 0.6, 0.8, 0.8])
-    assert annealed(replace(given, objective=sections.ObjectiveSection()), 3).objective == sections.ObjectiveSection()
+    assert config_of_epoch(replace(given, objective=sections.ObjectiveSection()), 3).objective == sections.ObjectiveSection()
     curve = replace(given.objective.anneal[0], shape="cosine", delay=0)
     assert [annealed_value(curve, epoch) for epoch in (0, 2, 4)] == pytest.approx([0, 0.4, 0.8])
     cliff = replace(curve, shape="step")
@@ -89,13 +89,13 @@ NUMBERS = "(sequence.tau, sequence.alpha, entropy)"
 def test_what_cannot_be_annealed(key: str) -> None:
     sentence = f"`objective.anneal.key` must be a number of this objective {NUMBERS}, but is {key} instead."
     with pytest.raises(ValueError, match=f"^{re.escape(sentence)}$"):
-        annealed(config(key=key), 1)
+        config_of_epoch(config(key=key), 1)
 
 
 def test_a_number_is_annealed_once_and_from_a_start_on() -> None:
     given = config(key="sequence.alpha")
     twice = replace(given, objective=replace(given.objective, anneal=given.objective.anneal * 2))
     with pytest.raises(ValueError, match=r"^`objective.anneal.key` must be there once, but is sequence.alpha twice"):
-        annealed(twice, 1)
+        config_of_epoch(twice, 1)
     with pytest.raises(ValueError, match=r"^`objective.anneal.delay` must be 0 or more, but is -1 instead\.$"):
-        annealed(config(key="sequence.alpha", delay=-1), 1)
+        config_of_epoch(config(key="sequence.alpha", delay=-1), 1)

@@ -18,8 +18,10 @@ from seqsmooth.models.vision import CachedFeatures, EfficientNetLite, HubEncoder
 from seqsmooth.ops import checks
 
 Made = TypeVar("Made")
-MODELS: dict[str, type[Model[Any, Any]]] = {made.kind: made for made in (ShowTell, TopDown, RNNsearch, Luong)}
-ENCODERS: dict[str, type[ImageEncoder]] = {made.kind: made for made in (CachedFeatures, EfficientNetLite, HubEncoder)}
+MODELS: dict[str, type[Model[Any, Any]]] = {model.kind: model for model in (ShowTell, TopDown, RNNsearch, Luong)}
+ENCODERS: dict[str, type[ImageEncoder]] = {
+    encoder.kind: encoder for encoder in (CachedFeatures, EfficientNetLite, HubEncoder)
+}
 
 
 def build(kind: str, **sizes: Any) -> Model[Any, Any]:

@@ -133,7 +133,7 @@ class TopDown(Model[Regions, TwoCells]):
             state, steps = self.start(memory), []
             for step in gates.unbind(0):
                 state = self._advance(memory, state, step)
-                steps.append(self._written(state))
+                steps.append(self._write(state))
             hidden = torch.stack(steps)
         leaving: Tensor = self.output_dropout(hidden)
         return leaving.transpose(0, 1)
@@ -146,7 +146,7 @@ class TopDown(Model[Regions, TwoCells]):
     ) -> tuple[Tensor, TwoCells]:  # (B, H)
         """The hidden state after one more token."""
         state = self._advance(memory, state, self._read(memory, tokens))
-        return self.output_dropout(self._written(state)), state
+        return self.output_dropout(self._write(state)), state
 
     def _read(
         self,
@@ -164,9 +164,9 @@ class TopDown(Model[Regions, TwoCells]):
     ) -> TwoCells:
         looking, looking_cell = cells.lstm(gates + self.attention(state.hidden), state.attention_cell)
         context = additive_attention(self.query(looking), memory.keys, self.score, memory.values, memory.mask)
-        read = torch.cat([context, looking, self._written(state)], -1)
+        read = torch.cat([context, looking, self._write(state)], -1)
         writing, writing_cell = cells.lstm(self.language(read), state.language_cell)
         return TwoCells(torch.cat([looking, writing], -1), looking_cell, writing_cell)
 
-    def _written(self, state: TwoCells) -> Tensor:  # (B, H)
+    def _write(self, state: TwoCells) -> Tensor:  # (B, H)
         return state.hidden[:, self.units :]

@@ -67,14 +67,14 @@ def completed(values: Mapping[str, Any]) -> Mapping[str, Any]:
 
 def differences(one: Mapping[str, Any], other: Mapping[str, Any], prefix: str = "") -> list[str]:
     """The dotted keys at which two configs, as plain mappings, differ."""
-    found = []
+    keys = []
     for key in {**one, **other}:
         ours, theirs = one.get(key), other.get(key)
         if isinstance(ours, Mapping) and isinstance(theirs, Mapping):
-            found += differences(ours, theirs, f"{prefix}{key}.")
+            keys += differences(ours, theirs, f"{prefix}{key}.")
         elif ours != theirs:
-            found.append(f"{prefix}{key}")
-    return found
+            keys.append(f"{prefix}{key}")
+    return keys
 
 
 def listed_keys(keys: Sequence[str]) -> str:
@@ -99,7 +99,7 @@ def _parse(kind: Any, value: Any, key: str) -> Any:
 
 
 def _record(kind: type, value: Any, key: str) -> Any:
-    checks.must(isinstance(value, Mapping), key or "the config", "a section of keys and values", _said(value))
+    checks.must(isinstance(value, Mapping), key or "the config", "a section of keys and values", _quote(value))
     known = {item.name: item for item in dataclasses.fields(kind)}
     hints = typing.get_type_hints(kind)
     dotted = f"{key}." if key else ""
@@ -129,22 +129,22 @@ def _one_of(kinds: Sequence[Any], value: Any, key: str) -> Any:
     if value is None and type(None) in kinds:
         return None
     if records:
-        return _chosen(records, value, key)
+        return _choose(records, value, key)
     rest = [kind for kind in kinds if kind is not type(None)]
     return _parse(rest[0], value, key)
 
 
-def _chosen(records: Mapping[str, Any], value: Any, key: str) -> Any:
-    checks.must(isinstance(value, Mapping), key, "a section with a `kind`", _said(value))
+def _choose(records: Mapping[str, Any], value: Any, key: str) -> Any:
+    checks.must(isinstance(value, Mapping), key, "a section with a `kind`", _quote(value))
     kind = value.get("kind")
     if kind not in records:
         listed = ", ".join(f"`{name}`" for name in records)
-        raise ValueError(f"`{key}.kind` must be one of {listed}, but is {_said(kind)} instead.")
+        raise ValueError(f"`{key}.kind` must be one of {listed}, but is {_quote(kind)} instead.")
     return _record(records[kind], value, key)
 
 
 def _several(kinds: Sequence[Any], value: Any, key: str) -> tuple[Any, ...]:
-    checks.must(isinstance(value, (list, tuple)), key, "a list", _said(value))
+    checks.must(isinstance(value, (list, tuple)), key, "a list", _quote(value))
     if len(kinds) == 2 and kinds[1] is Ellipsis:
         return tuple(_parse(kinds[0], item, f"{key}[{number}]") for number, item in enumerate(value))
     checks.must(len(value) == len(kinds), key, f"a list of {len(kinds)}", f"one of {len(value)}")
@@ -154,15 +154,15 @@ def _several(kinds: Sequence[Any], value: Any, key: str) -> tuple[Any, ...]:
 
 def _scalar(kind: Any, value: Any, key: str) -> Any:
     if kind is bool:
-        checks.must(isinstance(value, bool), key, "true or false", _said(value))
+        checks.must(isinstance(value, bool), key, "true or false", _quote(value))
         return value
     if kind is int:
-        checks.must(isinstance(value, int) and not isinstance(value, bool), key, "a whole number", _said(value))
+        checks.must(isinstance(value, int) and not isinstance(value, bool), key, "a whole number", _quote(value))
         return value
     if kind is float:
         return _number(value, key)
     assert kind is str, kind
-    checks.must(isinstance(value, str), key, "text", _said(value))
+    checks.must(isinstance(value, str), key, "text", _quote(value))
     return value
 
 
@@ -171,11 +171,11 @@ def _number(value: Any, key: str) -> float:
         try:
             value = float(value)
         except ValueError:
-            raise checks.wrong(key, "a number", _said(value)) from None
+            raise checks.wrong(key, "a number", _quote(value)) from None
     fits = isinstance(value, (int, float)) and not isinstance(value, bool) and not math.isnan(value)
-    checks.must(fits, key, "a number", _said(value))
+    checks.must(fits, key, "a number", _quote(value))
     return float(value)
 
 
-def _said(value: Any) -> str:
+def _quote(value: Any) -> str:
     return "nothing" if value is None else repr(value)

@@ -58,11 +58,11 @@ class Schedule:
 
 def _decays(section: sections.Step, epoch: int) -> int:
     if not section.compound:
-        return _met(section, epoch)
-    return sum(_met(section, past) for past in range(epoch + 1))
+        return _count_decays(section, epoch)
+    return sum(_count_decays(section, past) for past in range(epoch + 1))
 
 
-def _met(section: sections.Step, epoch: int) -> int:
+def _count_decays(section: sections.Step, epoch: int) -> int:
     return max(0, (epoch - section.start) // section.every + 1)
 
 
@@ -76,7 +76,7 @@ def set_rate(optimizer: torch.optim.Optimizer, factor: float) -> None:
             group["lr"] = value
 
 
-def annealed(config: sections.Config, epoch: int) -> sections.Config:
+def config_of_epoch(config: sections.Config, epoch: int) -> sections.Config:
     """The config of an epoch, from 0: its objective with the numbers that `objective.anneal` gives it."""
     if not config.objective.anneal:
         return config

@@ -35,7 +35,7 @@ from seqsmooth.training.loggers import check_loggers, close_loggers, open_logger
 from seqsmooth.training.places import find_corpus
 from seqsmooth.training.progress import StepBar
 from seqsmooth.training.runs import Run, create_run, resume_run, write_manifest
-from seqsmooth.training.schedules import annealed
+from seqsmooth.training.schedules import config_of_epoch
 from seqsmooth.training.starting import start_from_run
 
 
@@ -152,7 +152,7 @@ def _check(config: Config, builder: Builder) -> None:
     check_loggers(section.loggers)
     if config.objective.anneal:
         for epoch in (0, section.max_epochs - 1):  # between them, every number is between what it is at the two
-            builder.objective(annealed(config, epoch))
+            builder.objective(config_of_epoch(config, epoch))
 
 
 def local_rank() -> int:
@@ -177,7 +177,7 @@ def _fit(run: Run, config: Config, builder: Builder, model: Any, objective: Obje
         return {**run.manifest, **now}
 
     def objective_of(epoch: int) -> Objective:
-        return builder.objective(annealed(config, epoch)) if config.objective.anneal else objective
+        return builder.objective(config_of_epoch(config, epoch)) if config.objective.anneal else objective
 
     learner = Learner(config, builder.corpus, model, objective_of, steps)
     bundles.epoch = lambda: learner.epochs_done
