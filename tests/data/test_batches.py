@@ -220,8 +220,8 @@ def test_a_thread_makes_the_same_batches_and_ends(images: Corpus) -> None:
     batches = images.batches("train", 16)
     plain = list(batches)
     batches._source.begin(batches._order(0))
-    assert all(same(one, other) for one, other in zip(batches._threaded(0), plain, strict=True))
-    some = batches._threaded(0)
+    assert all(same(one, other) for one, other in zip(batches._ahead(0), plain, strict=True))
+    some = batches._ahead(0)
     next(some)
     some.close()  # type: ignore[attr-defined]
     assert not any(thread.name == "seqsmooth batches" for thread in threading.enumerate())
@@ -235,7 +235,7 @@ def test_what_goes_wrong_in_the_thread_is_raised_to_who_waits(images: Corpus, mo
 
     monkeypatch.setattr(batches._source, "batch", fail)
     with pytest.raises(ValueError, match="the disk is gone"):
-        list(batches._threaded(0))
+        list(batches._ahead(0))
 
 
 def _losses() -> dict[str, ss.Objective]:

@@ -201,9 +201,9 @@ def _summary(corpus: Corpus) -> str:
         kind = "pictures" if corpus.features.pictures else "features"
         lines[0] += f"; {kind} {' x '.join(map(str, corpus.features.shape))}"
     for what in ("images_without_features", "images_without_pictures", "empty_captions", "longer_pairs", "empty_pairs"):
-        total = corpus.made_from.get(what)
-        total = sum(total.values()) if isinstance(total, dict) else total
-        if total:
-            by = ", ".join(f"{name} {n:,}" for name, n in total.items() if n) if isinstance(total, dict) else "train"
-            lines.append(f"left out: {total:,} {what.replace('_', ' ')} ({by})")
+        number = corpus.made_from.get(what)  # of the training split, or of each split by its name
+        by_split = number if isinstance(number, dict) else {"train": number or 0}
+        if total := sum(by_split.values()):
+            parts = ", ".join(f"{name} {n:,}" for name, n in by_split.items() if n)
+            lines.append(f"left out: {total:,} {what.replace('_', ' ')} ({parts})")
     return "\n".join([*lines, f"fingerprint {corpus.fingerprint[:16]}"])

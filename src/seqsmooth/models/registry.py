@@ -18,7 +18,7 @@ from seqsmooth.models.vision import CachedFeatures, EfficientNetLite, HubEncoder
 from seqsmooth.ops import checks
 
 Made = TypeVar("Made")
-MODELS: dict[str, type[Model[Any, Any]]] = {model.kind: model for model in (ShowTell, TopDown, RNNsearch, Luong)}
+MODELS: dict[str, type[Model[Any, Any]]] = {each.kind: each for each in (ShowTell, TopDown, RNNsearch, Luong)}
 ENCODERS: dict[str, type[ImageEncoder]] = {
     encoder.kind: encoder for encoder in (CachedFeatures, EfficientNetLite, HubEncoder)
 }
