@@ -9,7 +9,7 @@ import torch
 from torch import Tensor
 
 from seqsmooth.metrics.evaluation_set import EvaluationSet, Id, Sentence, Tokens
-from seqsmooth.metrics.scores import Scores, mean, sign
+from seqsmooth.metrics.scores import Scores, mean_scores
 from seqsmooth.rewards import Cider, DocumentFrequencies
 
 _ORDER, _SIGMA = 4, 6.0
@@ -53,9 +53,7 @@ def score_cider(corpus: EvaluationSet, *, tokenised: str = "none") -> Scores:
         # The reward passes over empty references; coco-caption counts them, and they score 0.
         there = (padded >= 0).any(-1).sum(-1).numpy()
         each[chosen] = scores * there / [len(theirs[item]) for item in chosen]
-    signature = sign(f"cider:D|n:{_ORDER}|sigma:{_SIGMA:g}|df:refs", corpus, tokenised)
-    items = dict(zip(corpus.ids, each.tolist(), strict=True))
-    return Scores("CIDEr-D", float(each.mean()), items, signature, each[:, None], mean)
+    return mean_scores("CIDEr-D", f"cider:D|n:{_ORDER}|sigma:{_SIGMA:g}|df:refs", corpus, each, tokenised)
 
 
 def _number(sentence: Tokens, numbers: dict[Hashable, int]) -> list[int]:

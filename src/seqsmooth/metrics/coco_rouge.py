@@ -4,10 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Hashable, Mapping, Sequence
 
-import numpy as np
-
 from seqsmooth.metrics.evaluation_set import EvaluationSet, Id, Sentence, Tokens
-from seqsmooth.metrics.scores import Scores, mean, sign
+from seqsmooth.metrics.scores import Scores, mean_scores
 
 _BETA = 1.2
 
@@ -36,9 +34,7 @@ def rouge_l(
 def score_rouge_l(corpus: EvaluationSet, *, tokenised: str = "none") -> Scores:
     """Calculate ROUGE-L of tokens that are aligned."""
     each = [f_measure(*item) for item in zip(corpus.hypotheses, corpus.references, strict=True)]
-    signature = sign(f"rouge:L|beta:{_BETA}", corpus, tokenised)
-    items = dict(zip(corpus.ids, each, strict=True))
-    return Scores("ROUGE-L", float(np.mean(each)), items, signature, np.array(each)[:, None], mean)
+    return mean_scores("ROUGE-L", f"rouge:L|beta:{_BETA}", corpus, each, tokenised)
 
 
 def f_measure(hypothesis: Tokens, references: Sequence[Tokens]) -> float:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -94,6 +94,20 @@ class Scores(Mapping[Id, float]):
 def mean(sums: Floats, number: int) -> Floats:
     """The corpus score that is the mean of the items' scores: `total` of most metrics."""
     return sums[:, 0] / number
+
+
+def mean_scores(
+    metric: str,
+    name: str,
+    corpus: EvaluationSet,
+    each: Sequence[float] | Floats,  # (N,)
+    tokenised: str,
+    version: str = f"seqsmooth-{__version__}",
+) -> Scores:
+    """Make the scores of a metric whose corpus score is the mean of the items'; `name` is for the signature."""
+    values = np.asarray(each, dtype=np.float64)
+    items = dict(zip(corpus.ids, values.tolist(), strict=True))
+    return Scores(metric, float(values.mean()), items, sign(name, corpus, tokenised, version), values[:, None], mean)
 
 
 def sign(name: str, corpus: EvaluationSet, tokenised: str, version: str = f"seqsmooth-{__version__}") -> str:

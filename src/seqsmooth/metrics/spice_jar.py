@@ -9,11 +9,9 @@ import tempfile
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
-import numpy as np
-
 from seqsmooth.metrics import java
 from seqsmooth.metrics.evaluation_set import EvaluationSet, Id, Sentence, join
-from seqsmooth.metrics.scores import Absent, Scores, mean, sign
+from seqsmooth.metrics.scores import Absent, Scores, mean_scores
 
 CORENLP = ("stanford-corenlp-3.6.0.jar", "stanford-corenlp-3.6.0-models.jar")
 
@@ -82,9 +80,7 @@ def score_spice(
             each = [by_place[place] for place in range(len(corpus))]
         except (OSError, KeyError, TypeError, ValueError) as error:
             raise Absent(f"SPICE's Java answered with something else than scores ({error!r}).") from error
-    signature = sign("spice:1.0", corpus, tokenised, java.version())
-    items = dict(zip(corpus.ids, each, strict=True))
-    return Scores("SPICE", float(np.mean(each)), items, signature, np.array(each)[:, None], mean)
+    return mean_scores("SPICE", "spice:1.0", corpus, each, tokenised, java.version())
 
 
 def _number(value: object) -> float:
