@@ -73,7 +73,10 @@ def test_annealing() -> None:
     assert all(law.kind == "hamming" for law in found)
     alphas = [law.alpha for law in found]
     assert alphas == pytest.approx([0, 0, 0.2, 0.4, 0.6, 0.8, 0.8])
-    assert config_of_epoch(replace(given, objective=sections.ObjectiveSection()), 3).objective == sections.ObjectiveSection()
+    assert (
+        config_of_epoch(replace(given, objective=sections.ObjectiveSection()), 3).objective
+        == sections.ObjectiveSection()
+    )
     curve = replace(given.objective.anneal[0], shape="cosine", delay=0)
     assert [annealed_value(curve, epoch) for epoch in (0, 2, 4)] == pytest.approx([0, 0.4, 0.8])
     cliff = replace(curve, shape="step")

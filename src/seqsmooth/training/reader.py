@@ -118,7 +118,7 @@ def _field(item: dataclasses.Field[Any], hint: Any, value: Any, key: str) -> Any
     sections = choices(item)
     if sections is None or (value is None and item.default is None):
         return None if sections is not None else _parse(hint, value, key)
-    return _chosen(sections, value, key)
+    return _choose(sections, value, key)
 
 
 def _one_of(kinds: Sequence[Any], value: Any, key: str) -> Any:
