@@ -48,7 +48,7 @@ def _base(base: Base) -> str:
             lines.append(f"{name:<{wide}}  {len(planned):>4} = {' x '.join(factors)}")
         lines.append("")
     example = f" --loss {next(iter(base.losses))}" if base.losses else ""
-    return "\n".join([*lines, f"seqsmooth train {base.name}{example} --print_config    # every key with its value"])
+    return "\n".join([*lines, "Every key with its value:", f"  seqsmooth train {base.name}{example} --print_config"])
 
 
 def _counted(count: int, one: str, several: str) -> str:

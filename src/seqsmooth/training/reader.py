@@ -59,10 +59,10 @@ def completed(values: Mapping[str, Any]) -> Mapping[str, Any]:
     it is.
     """
     try:
-        made: Mapping[str, Any] = plain(parse_config(values))
+        written: Mapping[str, Any] = plain(parse_config(values))
     except ValueError:
         return values
-    return made
+    return written
 
 
 def differences(one: Mapping[str, Any], other: Mapping[str, Any], prefix: str = "") -> list[str]:

@@ -216,9 +216,9 @@ def load_model(
 
 def versions() -> dict[str, str]:
     """List the versions that the numbers of a run may depend on."""
-    found = {"seqsmooth": __version__, "torch": torch.__version__, "python": platform.python_version()}
+    packages = {"seqsmooth": __version__, "torch": torch.__version__, "python": platform.python_version()}
     for name in ("pytorch_lightning", "numpy"):
         loaded = sys.modules.get(name)
         if loaded is not None:
-            found[name] = str(getattr(loaded, "__version__", "unknown"))
-    return found
+            packages[name] = str(getattr(loaded, "__version__", "unknown"))
+    return packages
