@@ -62,7 +62,7 @@ def test_a_picture_that_is_missing_or_broken_is_named(files: Path, capsys: pytes
     whole = picture.read_bytes()
     picture.write_bytes(whole[: len(whole) // 2])
     assert prepare(files, "--side", SIDE) == 2
-    assert f"`image` must be a whole picture, but {picture} is damaged" in capsys.readouterr().err
+    assert f"The image {picture} cannot be read as a picture" in capsys.readouterr().err
     assert sorted(path.name for path in files.iterdir()) == ["images", "k.json"]  # nothing is left
     picture.unlink()
     (files / "images" / "p1.jpg").write_bytes(b"")

@@ -122,9 +122,12 @@ def test_rebuilt_from_json() -> None:
         (lambda: Captioner(CachedFeatures([6]), Luong(V, V)), "`decoder` must be a model that reads features"),
         (lambda: Captioner(CachedFeatures([6]), ShowTell(V, 6)).encode(), r"`inputs` must be pictures .*, but is 0 t"),
         (lambda: Captioner(ShowTell(V, 7), ShowTell(V, 7)), "`encoder` must be an ImageEncoder"),
-        (lambda: build("captioner", encoder={"kind": "cached", "shape": [6]}), "`decoder` must be given for captioner"),
+        (
+            lambda: build("captioner", encoder={"kind": "cached", "shape": [6]}),
+            "^`decoder` is missing; captioner needs it",
+        ),
         (lambda: build("captioner", encoder="cached", decoder={}), "`encoder` must be a dictionary with a `kind`"),
-        (lambda: build("captioner", encoder={}, decoder={}), "`encoder.kind` must be given, but is missing instead"),
+        (lambda: build("captioner", encoder={}, decoder={}), "^`encoder.kind` is missing; it names the class"),
     ],
 )
 def test_mistakes(make: object, message: str) -> None:

@@ -114,7 +114,7 @@ def test_contexts_alone_may_be_asked_for(kernels: torch.device) -> None:
         else:
             state, steps = model.start(memory), []
             for step in gates.unbind(0):
-                context, state = model._look(memory, state, step)
+                context, state = model._attend(memory, state, step)
                 steps.append(context)
             contexts = torch.stack(steps)
         contexts.square().sum().backward()

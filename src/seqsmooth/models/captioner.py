@@ -1,4 +1,4 @@
-"""Stage two: a captioner that sees pictures, and may tune what it sees them with."""
+"""`Captioner`: an image encoder and a decoder trained as one model, for stage two."""
 
 from __future__ import annotations
 
@@ -12,15 +12,15 @@ from seqsmooth.ops import checks
 
 
 class Captioner(Model[Any, Any]):
-    """An image encoder and the model that writes from its features, as one model whose inputs are pictures.
+    """A captioner of pictures: an image encoder, and a decoder that writes from its features.
 
-    Stage one trains the model on features from a file. Stage two begins with its weights and tunes the last blocks of
-    the encoder along with them, at a rate of their own (`parameter_groups`); BatchNorm stays as it is.
+    Stage one trains the decoder on features from a file. Stage two starts from its weights and also tunes the last
+    blocks of the encoder, with a learning rate of their own (`parameter_groups`); BatchNorm stays frozen.
 
     Args:
-        encoder: pictures to features.
+        encoder: turns pictures into features.
         decoder: a `ShowTell` for pooled features, a `TopDown` for regions.
-        tuned: how many of the encoder's last blocks learn; the paper's 2 of ResNet's four.
+        tuned: number of last blocks of the encoder that are trained; the paper's 2 of ResNet's four.
 
     Examples:
         >>> import torch
@@ -36,30 +36,30 @@ class Captioner(Model[Any, Any]):
     def __init__(self, encoder: ImageEncoder, decoder: Model[Any, Any], *, tuned: int = 0) -> None:
         super().__init__()
         checks.must(isinstance(encoder, ImageEncoder), "encoder", "an ImageEncoder", checks.described(encoder))
-        reads = getattr(decoder, "feature_size", None)
-        checks.must(reads is not None, "decoder", "a model that reads features", checks.described(decoder))
+        width = getattr(decoder, "feature_size", None)
+        checks.must(width is not None, "decoder", "a model that reads features", checks.described(decoder))
         size = encoder.feature_shape[-1]
-        checks.must(reads == size, "decoder.feature_size", f"{size}, as the encoder's", reads)
+        checks.must(width == size, "decoder.feature_size", f"{size}, as the encoder's", width)
         self.encoder = encoder
         self.decoder = decoder
         encoder.tune(tuned)
 
     @property
     def head(self) -> nn.Linear:  # type: ignore[override]
-        """The decoder's."""
+        """The head of the decoder."""
         return self.decoder.head
 
     def config(self) -> dict[str, Any]:
-        """The arguments of the model; encoder and decoder are dictionaries in it."""
+        """The arguments as plain values, with a dictionary each for encoder and decoder."""
         parts = {"encoder": self.encoder.config(), "decoder": self.decoder.config()}
         return {"kind": self.kind, **parts, "tuned": self._arguments["tuned"]}
 
     def encode(
         self,
-        *inputs: Tensor,  # pictures (B, 3, S, S) uint8, or what else the encoder reads; then what the decoder does
+        *inputs: Tensor,  # pictures (B, 3, S, S) uint8 (or features); then further inputs of the decoder
     ) -> Any:
-        """See, and read what was seen."""
-        check_number(inputs, 2, "pictures (B, 3, S, S), and what its decoder reads beside what was seen")
+        """Compute the features of the pictures and encode them for the decoder."""
+        check_number(inputs, 2, "pictures (B, 3, S, S), and further inputs of the decoder")
         return self.decoder.encode(self.encoder(inputs[0]), *inputs[1:])
 
     def start(self, memory: Any) -> Any:
@@ -71,7 +71,7 @@ class Captioner(Model[Any, Any]):
         memory: Any,
         tokens: Tensor,  # (B, T)
     ) -> Tensor:  # (B, T, D)
-        """The decoder's hidden states after each token."""
+        """The decoder's hidden states after each token, by teacher forcing."""
         return self.decoder.decode(memory, tokens)
 
     def step(
@@ -85,7 +85,7 @@ class Captioner(Model[Any, Any]):
 
 
 def parameter_groups(model: Captioner, lr: float, encoder_lr: float) -> list[dict[str, Any]]:
-    """Group the parameters that learn: the decoder at `lr`, the free blocks of the encoder at `encoder_lr`.
+    """The parameter groups of an optimizer: the decoder at `lr`, the tuned blocks of the encoder at `encoder_lr`.
 
     Examples:
         >>> from seqsmooth.models import Captioner, EfficientNetLite, ShowTell
@@ -95,7 +95,7 @@ def parameter_groups(model: Captioner, lr: float, encoder_lr: float) -> list[dic
         >>> [group["lr"] for group in groups]
         [0.0005, 6e-05]
     """
-    free = [parameter for parameter in model.encoder.parameters() if parameter.requires_grad]
+    tuned = [parameter for parameter in model.encoder.parameters() if parameter.requires_grad]
     groups = [{"params": list(model.decoder.parameters()), "lr": checks.non_negative("lr", lr)}]
     rate = checks.non_negative("encoder_lr", encoder_lr)
-    return [*groups, {"params": free, "lr": rate}] if free else groups
+    return [*groups, {"params": tuned, "lr": rate}] if tuned else groups

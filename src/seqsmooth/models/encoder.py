@@ -20,33 +20,33 @@ CONCURRENT = True
 
 
 class Encoded(NamedTuple):
-    """The states of both directions; the last state of a direction is that where its own sequence ends."""
+    """The states of both directions; the last state of a direction is at the end of its own sequence."""
 
     states: Tensor  # (S, B, 2H)
     forward: Tensor  # (B, H) the last state of the forward direction: at the last word
     backward: Tensor  # (B, H) the last state of the backward direction: at the first word
-    cells: Tensor | None  # (B, 2H) the last cells, of the backward direction first; only where asked for
+    cells: Tensor | None  # (B, 2H) the last cells, of the backward direction first; None unless `cells` is set
 
 
 class BidirectionalEncoder(nn.Module):
-    """Recurrent networks in pairs, one of them over the reversed sequences; each pair reads what that below it says.
+    """A bidirectional LSTM or GRU of one or more layers, for padded sequences.
 
-    A packed sequence would need lengths on the host. Instead each sequence is reversed in its place, so that its
-    padding stays at the end where neither direction has met it yet; each direction is one call of cuDNN on a GPU.
+    A packed sequence would need lengths on the host. Instead each sequence is reversed in place, so its padding stays
+    at the end, after all words in both directions. Each direction is one call of cuDNN on a GPU.
 
     Args:
-        size: E, of what is read.
+        size: E, of the inputs.
         units: H of each direction.
         kind: "lstm" or "gru".
-        layers: how many pairs.
-        dropout: of what a pair says to the next.
-        cells: whether the last cells are wanted, of LSTMs only.
+        layers: number of layers, each of two directions.
+        dropout: between layers.
+        cells: whether to return the last cells; of LSTMs only.
 
     Examples:
         >>> encoder = BidirectionalEncoder(size=4, units=3, kind="gru")
         >>> mask = torch.tensor([[True, True], [True, False]])  # (S, B): the second sequence has one word
-        >>> read = encoder(torch.randn(2, 2, 4), mask)
-        >>> read.states.shape, torch.equal(read.forward[1], read.states[0, 1, :3])  # its last state is that of its word
+        >>> encoded = encoder(torch.randn(2, 2, 4), mask)
+        >>> encoded.states.shape, torch.equal(encoded.forward[1], encoded.states[0, 1, :3])  # the state of its word
         (torch.Size([2, 2, 6]), True)
     """
 
@@ -63,11 +63,11 @@ class BidirectionalEncoder(nn.Module):
         super().__init__()
         checks.one_of("kind", kind, KINDS)
         checks.must(not cells or kind == "lstm", "kind", "'lstm' where cells are wanted", repr(kind))
-        make = nn.LSTM if kind == "lstm" else nn.GRU
+        layer = nn.LSTM if kind == "lstm" else nn.GRU
         sizes = [size] + [2 * units] * (checks.at_least("layers", layers, 1) - 1)
-        # The names are those of weights in checkpoints: `forward` is taken by `nn.Module`.
-        self.onward = nn.ModuleList(make(width, units) for width in sizes)
-        self.homeward = nn.ModuleList(make(width, units) for width in sizes)
+        # The forward and the backward direction; checkpoints hold their weights under these names.
+        self.onward = nn.ModuleList(layer(width, units) for width in sizes)
+        self.homeward = nn.ModuleList(layer(width, units) for width in sizes)
         self.dropout = nn.Dropout(checks.fraction("dropout", dropout))
         self.cells = cells
 
@@ -76,30 +76,30 @@ class BidirectionalEncoder(nn.Module):
         sequences: Tensor,  # (S, B, E)
         mask: Tensor,  # (S, B) bool, True before the padding
     ) -> Encoded:
-        """The states at each place, and the last ones of both directions."""
-        turn = reversal(mask).unsqueeze(-1)
+        """The states at each position, and the last ones of both directions."""
+        order = reversal(mask).unsqueeze(-1)
         ends = (mask.sum(0) - 1).clamp_min(0)[None, :, None]  # (1, B, 1)
         states = sequences
-        for number, (right, left) in enumerate(zip(self.onward, self.homeward, strict=True)):
-            read = self.dropout(states) if number else states
-            turned = read.gather(0, turn.expand_as(read))
-            forward, reversed_ = _side_by_side(right, left, read, turned)
-            backward = reversed_.gather(0, turn.expand_as(reversed_))
+        for number, (onward, homeward) in enumerate(zip(self.onward, self.homeward, strict=True)):
+            inputs = self.dropout(states) if number else states
+            reversed_inputs = inputs.gather(0, order.expand_as(inputs))
+            forward, reversed_states = _side_by_side(onward, homeward, inputs, reversed_inputs)
+            backward = reversed_states.gather(0, order.expand_as(reversed_states))
             states = torch.cat([forward, backward], -1)
         last = forward.gather(0, ends.expand(-1, -1, forward.shape[-1])).squeeze(0)
         cells = None
         if self.cells:
-            both = last_cell(left, turned, reversed_, mask), last_cell(right, read, forward, mask)
-            cells = torch.cat(both, -1)
+            last_backward = last_cell(homeward, reversed_inputs, reversed_states, mask)
+            cells = torch.cat([last_backward, last_cell(onward, inputs, forward, mask)], -1)
         return Encoded(states, last, backward[0], cells)
 
 
 def read_source(
-    inputs: tuple[Tensor, ...],  # ids (B, S), and if PAD does not tell it their mask (B, S) bool, True before padding
+    inputs: tuple[Tensor, ...],  # ids (B, S), and optionally their mask (B, S) bool, True before padding
     pad: int,
 ) -> tuple[Tensor, Tensor]:  # (B, S) ids, (B, S) mask
-    """Check what a model of translation is given."""
-    check_number(inputs, 2, "ids (B, S), and if PAD does not tell it their mask (B, S)")
+    """The source ids and their mask from the inputs of a translation model, checked."""
+    check_number(inputs, 2, "ids (B, S), and optionally their mask (B, S)")
     source = inputs[0]
     checks.integers("source", source)
     checks.shape("source", source, None, None, letters="(B, S)")
@@ -112,51 +112,53 @@ def read_source(
 def reversal(
     mask: Tensor,  # (S, B) bool, True before the padding
 ) -> Tensor:  # (S, B) int64
-    """Map the places of the reversed sequences to those of the sequences themselves, and the other way round."""
+    """The indices that reverse each sequence and leave its padding; they also undo it."""
     places = torch.arange(mask.shape[0], device=mask.device).unsqueeze(-1)
     return torch.where(mask, mask.sum(0) - 1 - places, places)
 
 
 def last_cell(
     lstm: nn.Module,  # an `nn.LSTM` of one layer and one direction
-    read: Tensor,  # (S, B, E)
-    states: Tensor,  # (S, B, H) what it says to that
+    inputs: Tensor,  # (S, B, E)
+    states: Tensor,  # (S, B, H) its outputs
     mask: Tensor,  # (S, B) bool, True before the padding
 ) -> Tensor:  # (B, H)
-    """The cell of an LSTM at the last place before the padding.
+    """The cell of an LSTM at the last position before the padding.
 
-    `nn.LSTM` gives the cell at the end of the padding only. But its hidden states are known, so all gates are one
-    product more, and the cell is c = sum_k i_k g_k prod_{j > k} f_j: no loop, and the padding has no terms.
+    `nn.LSTM` returns the cell at the end of the padding only. Its hidden states are known, so one more product gives
+    all gates, and the cell is c = sum_k i_k g_k prod_{j > k} f_j: no loop, and the padding adds nothing.
     """
     before = torch.cat([torch.zeros_like(states[:1]), states[:-1]])
     inward, recurrent, bias, other_bias = lstm.parameters()
-    gates = F.linear(read, inward, bias) + F.linear(before, recurrent, other_bias)
+    gates = F.linear(inputs, inward, bias) + F.linear(before, recurrent, other_bias)
     i, f, g, _ = widen(gates).chunk(4, -1)
-    kept = F.logsigmoid(f).masked_fill(~mask.unsqueeze(-1), 0)
-    after = kept.flip(0).cumsum(0).flip(0) - kept
-    written = (i.sigmoid() * g.tanh()).masked_fill(~mask.unsqueeze(-1), 0)
-    return (written * after.exp()).sum(0).to(gates.dtype)
+    log_forget = F.logsigmoid(f).masked_fill(~mask.unsqueeze(-1), 0)
+    log_share = log_forget.flip(0).cumsum(0).flip(0) - log_forget  # of a step's input that is left at the end
+    added = (i.sigmoid() * g.tanh()).masked_fill(~mask.unsqueeze(-1), 0)
+    return (added * log_share.exp()).sum(0).to(gates.dtype)
 
 
-def _side_by_side(right: nn.Module, left: nn.Module, read: Tensor, turned: Tensor) -> tuple[Tensor, Tensor]:
-    """Run both directions of a pair.
+def _side_by_side(
+    onward: nn.Module, homeward: nn.Module, inputs: Tensor, reversed_inputs: Tensor
+) -> tuple[Tensor, Tensor]:
+    """Run both directions of a layer, on a GPU at the same time.
 
-    Each is a chain of small kernels that leaves most of a GPU idle, so there they run on two streams; autograd runs the
-    way back on the same streams. Either waits for the other at both ends, so memory passes safely.
+    Each is a chain of small kernels that leaves most of a GPU idle, so they run on two streams, and autograd runs their
+    backward passes on the same streams. Each stream waits for the other at both ends, so memory is passed on safely.
     """
-    here, aside = _streams(read.device)
+    here, aside = _streams(inputs.device)
     if here is not None and aside is not None:
         aside.wait_stream(here)
     with torch.cuda.stream(aside):
-        backward, _ = left(turned)
-    forward, _ = right(read)
+        backward, _ = homeward(reversed_inputs)
+    forward, _ = onward(inputs)
     if here is not None and aside is not None:
         here.wait_stream(aside)
     return forward, backward
 
 
 def _streams(device: torch.device) -> tuple[torch.cuda.Stream | None, torch.cuda.Stream | None]:
-    """The current stream and another one to work beside it; none where there is no CUDA."""
+    """The current stream and a second one; None without CUDA."""
     if device.type != "cuda" or not CONCURRENT:
         return None, None
     return torch.cuda.current_stream(device), _aside(device)

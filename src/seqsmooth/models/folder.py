@@ -1,4 +1,4 @@
-"""A model as a folder: config.json, model.safetensors and, where it has one, vocabulary.json. No trainer is needed."""
+"""A model as a folder: config.json, model.safetensors and, if it has one, vocabulary.json."""
 
 from __future__ import annotations
 
@@ -22,11 +22,11 @@ KIND = "seqsmooth model 1"
 
 
 def save(model: Model[Any, Any], folder: str | os.PathLike[str], vocabulary: Vocabulary | None = None) -> None:
-    """Write a model, to be sent to others: numbers and plain values, nothing that could run.
+    """Write a model to a folder that can be shared: numbers and plain values, no code.
 
     Args:
-        model: any of this library: a captioner, a translator.
-        folder: one that is not there yet; it is, once it is complete.
+        model: a model of this library.
+        folder: a new folder; it appears once it is complete.
         vocabulary: the words of its ids.
 
     Examples:
@@ -52,7 +52,7 @@ def save(model: Model[Any, Any], folder: str | os.PathLike[str], vocabulary: Voc
 
 
 def load(folder: str | os.PathLike[str], device: str | torch.device = "cpu") -> Model[Any, Any]:
-    """The model that `save` wrote, ready to write; `Vocabulary.load(folder / "vocabulary.json")` has its words."""
+    """Load a model that `save` wrote, for evaluation; `Vocabulary.load(folder / "vocabulary.json")` reads its words."""
     folder = Path(folder)
     rule = "a folder that `seqsmooth.models.save` wrote"
     checks.must((folder / "config.json").is_file(), "folder", rule, str(folder))
@@ -61,13 +61,15 @@ def load(folder: str | os.PathLike[str], device: str | torch.device = "cpu") -> 
         return dict(value["model"]), value["vocabulary"]
 
     config, words = read_record(folder / "config.json", parse, rule, name="folder", kind=KIND)
-    with torch.random.fork_rng(devices=[]):  # its first weights are not kept, and should not be noticed
+    with torch.random.fork_rng(
+        devices=[]
+    ):  # the initial weights are overwritten and must not change the state of random numbers
         model = build(**config)
     load_weights(folder / "model.safetensors", model, vocabulary=words)
     return model.to(device).eval()
 
 
 def _without_starts(config: dict[str, Any]) -> dict[str, Any]:
-    """The config without weights to begin with, since others will be loaded."""
+    """The config with `pretrained` off, since the weights come from the folder."""
     parts = {name: _without_starts(value) for name, value in config.items() if isinstance(value, dict)}
     return {**config, **parts, **({"pretrained": False} if "pretrained" in config else {})}

@@ -1,8 +1,8 @@
-"""The recurrences of the attention decoders in as few launches as they allow, with their way back in time by hand.
+"""The recurrences of the attention decoders in few kernel launches, with backward passes by hand.
 
-A decoder of a few hundred units is bound by launches, not by arithmetic. So a step is written into large buffers in
-place, matrix products add to what is there, the pointwise parts and the attention are one kernel each, and the
-gradients of the weights wait for all steps and are one product each. The oracle is the loop over `step` in plain torch.
+A decoder of a few hundred units is bound by launches, not by arithmetic. So steps write into large buffers in place,
+matrix products accumulate there, pointwise parts and attention are one kernel each, and the gradient of a weight is one
+product over all steps. The oracle is the loop over `step` in plain torch.
 """
 
 from __future__ import annotations
@@ -15,19 +15,19 @@ from torch import Tensor
 from seqsmooth.ops import dispatch
 
 PLACES = 1024
-"""The most places to attend to that the kernels take."""
+"""The largest number of positions to attend to that the kernels support."""
 
 
 def runs(
     gates: Tensor,  # (T, B, 4H)
     keys: Tensor,  # (B, R, A)
 ) -> bool:
-    """Whether these loops serve."""
+    """Whether these loops support the sizes, and kernels are in use."""
     return keys.shape[1] <= PLACES and gates.numel() > 0 and keys.numel() > 0 and dispatch.fused(gates, keys)
 
 
 def search(
-    gates: Tensor,  # (T, B, G) what the words tell the gates; G is 4H for an LSTM, 3H for a GRU
+    gates: Tensor,  # (T, B, G) share of the words in the gates; G is 4H for an LSTM, 3H for a GRU
     keys: Tensor,  # (B, R, A)
     values: Tensor,  # (B, R, C)
     mask: Tensor,  # (B, R) bool
@@ -44,7 +44,7 @@ def search(
 
 
 def top_down(
-    gates: Tensor,  # (T, B, 4H) what words and image tell the gates of the attention LSTM
+    gates: Tensor,  # (T, B, 4H) share of words and image in the gates of the attention LSTM
     keys: Tensor,  # (B, R, A)
     values: Tensor,  # (B, R, C)
     mask: Tensor,  # (B, R) bool
@@ -84,23 +84,23 @@ class _Search(torch.autograd.Function):
         queries, acts = both[..., :size], both[..., size:]
         contexts = gates.new_empty(steps, items, values.shape[-1])
         weights = _floats(gates, steps, items, places)
-        # Beside the hidden states an LSTM keeps its cells; a GRU, what it read apart from what it remembered.
+        # The backward pass also needs the cells of an LSTM, or the gates of a GRU by its inputs alone.
         is_gru = gates.shape[-1] == 3 * units
-        kept = torch.empty_like(gates) if is_gru else _floats(gates, steps + 1, items, units)
+        saved = torch.empty_like(gates) if is_gru else _floats(gates, steps + 1, items, units)
         if not is_gru:
-            kept[0] = 0
+            saved[0] = 0
         for t in range(steps):
             torch.mm(hidden[t], recurrent.t(), out=both[t])
             attention.forward(queries[t], keys, score, values, mask, contexts[t], weights[t])
             if is_gru:
-                torch.mm(contexts[t], inward.t(), out=kept[t])
-                gru.forward(kept[t], gates[t], acts[t], hidden[t], hidden[t + 1])
+                torch.mm(contexts[t], inward.t(), out=saved[t])
+                gru.forward(saved[t], gates[t], acts[t], hidden[t], hidden[t + 1])
             else:
                 acts[t].addmm_(contexts[t], inward.t())
-                lstm.forward(acts[t], gates[t], kept[t], kept[t + 1], hidden[t + 1])
+                lstm.forward(acts[t], gates[t], saved[t], saved[t + 1], hidden[t + 1])
         ctx.is_gru = is_gru
         ctx.set_materialize_grads(False)
-        ctx.save_for_backward(mask, keys, values, score, recurrent, inward, hidden, kept, both, contexts, weights)
+        ctx.save_for_backward(mask, keys, values, score, recurrent, inward, hidden, saved, both, contexts, weights)
         return hidden[1:], contexts
 
     @staticmethod
@@ -112,7 +112,7 @@ class _Search(torch.autograd.Function):
     ) -> tuple[Tensor | None, ...]:
         from seqsmooth.ops.kernels import attention, gru, lstm
 
-        mask, keys, values, score, recurrent, inward, hidden, kept, both, contexts, weights = ctx.saved_tensors
+        mask, keys, values, score, recurrent, inward, hidden, saved, both, contexts, weights = ctx.saved_tensors
         steps, size = both.shape[0], keys.shape[-1]
         queries, acts = both[..., :size], both[..., size:]
         hidden_grads = torch.empty_like(hidden)
@@ -122,13 +122,13 @@ class _Search(torch.autograd.Function):
         context_grads[:] = 0 if context_grad is None else context_grad
         both_grads, energy_grads = torch.empty_like(both), torch.empty_like(weights)
         query_grads, gate_grads = both_grads[..., :size], both_grads[..., size:]
-        # An LSTM adds what it read to what it remembered, so both have one gradient.
-        read_grads = torch.empty_like(kept) if ctx.is_gru else gate_grads
-        cell_grad = None if ctx.is_gru else torch.zeros_like(kept[0])
+        # An LSTM adds the gates by its inputs to those by its hidden state, so both have one gradient.
+        read_grads = torch.empty_like(saved) if ctx.is_gru else gate_grads
+        cell_grad = None if ctx.is_gru else torch.zeros_like(saved[0])
         for t in reversed(range(steps)):
             if cell_grad is None:
                 gru.backward(
-                    kept[t],
+                    saved[t],
                     acts[t],
                     hidden[t],
                     hidden_grads[t + 1],
@@ -137,7 +137,7 @@ class _Search(torch.autograd.Function):
                     gate_grads[t],
                 )
             else:
-                lstm.backward(acts[t], kept[t], kept[t + 1], hidden_grads[t + 1], None, cell_grad, gate_grads[t])
+                lstm.backward(acts[t], saved[t], saved[t + 1], hidden_grads[t + 1], None, cell_grad, gate_grads[t])
             context_grads[t].addmm_(read_grads[t], inward)
             attention.backward(
                 context_grads[t],
@@ -183,9 +183,9 @@ class _TopDown(torch.autograd.Function):
         (steps, items, _), (_, places, size), units = gates.shape, keys.shape, query.shape[1]
         width = values.shape[-1]
         mask = mask.contiguous().view(torch.uint8)
-        hidden = gates.new_empty(steps + 1, items, 2 * units)  # what the attention LSTM reads: its own, the other's
+        hidden = gates.new_empty(steps + 1, items, 2 * units)  # both hidden states, the attention LSTM's first
         hidden[0] = 0
-        reads = gates.new_empty(steps + 1, items, width + 2 * units)  # what the language LSTM reads
+        reads = gates.new_empty(steps + 1, items, width + 2 * units)  # inputs and hidden state of the language LSTM
         reads[0, :, width + units :] = 0
         looking, looking_read = hidden[..., :units], reads[..., width : width + units]
         writing, writing_read = hidden[..., units:], reads[..., width + units :]

@@ -1,4 +1,4 @@
-"""The interface of every model."""
+"""The protocol of every model: encode, start, decode, step."""
 
 from __future__ import annotations
 
@@ -9,22 +9,22 @@ from typing import Generic, TypeVar
 import torch
 from torch import Tensor, nn
 
-from seqsmooth.models.plain import Plain
+from seqsmooth.models.configurable import Configurable
 from seqsmooth.ops import checks
 
 Memory = TypeVar("Memory", bound=tuple[Tensor, ...])
-"""What is known of the inputs: tensors with one row an item, so that rows can be repeated and chosen."""
+"""The encoded inputs: tensors with one row for each item, so rows can be repeated and selected."""
 State = TypeVar("State", bound=tuple[Tensor, ...])
-"""What is known of the tokens so far: likewise."""
+"""The decoder's state after the tokens so far, also with one row for each item."""
 
 
-class Model(Plain, Generic[Memory, State]):
+class Model(Configurable, Generic[Memory, State]):
     """A sequence generator: inputs to memory, memory and tokens to hidden states, hidden states to logits by `head`.
 
-    `decode` reads whole sequences for training; `step` reads one token of each item for writing. Both compute the same.
-    The head is apart, so that `objective.head(hidden, model.head.weight, candidates, model.head.bias)` can do without
-    all the logits. Shapes never depend on values: padding is a mask, and everything can be captured in a CUDA graph.
-    `seqsmooth.models.build(**model.config())` makes a model of the same kind and sizes.
+    `decode` reads whole sequences, for training; `step` reads one token of each item, for generation. Both compute the
+    same. The head is separate, so `objective.head(hidden, model.head.weight, candidates, model.head.bias)` needs no
+    tensor of all logits. Shapes never depend on values: padding is a mask, and everything can be captured in a CUDA
+    graph. `seqsmooth.models.build(**model.config())` builds a model of the same kind and sizes.
 
     Examples:
         >>> import seqsmooth as ss
@@ -45,7 +45,7 @@ class Model(Plain, Generic[Memory, State]):
         self,
         *inputs: Tensor,  # (B, ...) each
     ) -> Memory:
-        """Read the inputs, once an item."""
+        """Encode the inputs, once for each item."""
 
     @abstractmethod
     def start(self, memory: Memory) -> State:
@@ -57,7 +57,7 @@ class Model(Plain, Generic[Memory, State]):
         memory: Memory,
         tokens: Tensor,  # (B, T) int64, BOS first
     ) -> Tensor:  # (B, T, D)
-        """The hidden states after each of the tokens: teacher forcing."""
+        """The hidden states after each token, by teacher forcing."""
 
     @abstractmethod
     def step(
@@ -78,22 +78,22 @@ class Model(Plain, Generic[Memory, State]):
 
     def forward(
         self,
-        inputs: Sequence[Tensor],  # what `encode` takes, of B rows, or of B / n: each is that of n rows of tokens
+        inputs: Sequence[Tensor],  # of `encode`; B rows, or B / n where each serves n rows of tokens
         tokens: Tensor,  # (B, T), or (B, K', T) as `candidates.inputs`
     ) -> Tensor:  # (B, T, D) or (B, K', T, D)
-        """Hidden states, those of several prefixes an item in one pass."""
+        """The hidden states of one or several prefixes for each item, in one pass."""
         checks.must(tokens.dim() in (2, 3), "tokens", "of shape (B, T) or (B, K', T)", tuple(tokens.shape))
         memory = self.encode(*inputs)
-        read, rows = tokens.flatten(0, -2), max(memory[0].shape[0], 1)
+        prefixes, rows = tokens.flatten(0, -2), max(memory[0].shape[0], 1)
         rule = f"of B rows, a multiple of the {rows} rows of the inputs"
         checks.must(tokens.shape[0] % rows == 0, "tokens", rule, f"of {tokens.shape[0]}")
-        hidden = self.decode(repeat(memory, read.shape[0] // rows), read)
+        hidden = self.decode(repeat(memory, prefixes.shape[0] // rows), prefixes)
         return hidden.reshape(*tokens.shape, hidden.shape[-1])
 
 
 def check_number(inputs: Sequence[Tensor], most: int, what: str) -> None:
-    """Check that there is an input, and no more than a model reads."""
-    rule = f"{what} (in a tuple where all are one argument)"
+    """Check that there is an input, and at most `most` of them."""
+    rule = f"{what} (in a tuple if they are one argument)"
     checks.must(1 <= len(inputs) <= most, "inputs", rule, f"{len(inputs)} tensors")
 
 
@@ -103,7 +103,7 @@ def check_features(
     letters: str,
     weight: Tensor,  # of the layer that reads them
 ) -> None:
-    """Check features against the layer that reads them: shape, device and type."""
+    """Check the shape, device and type of features by the layer that reads them."""
     checks.shape("features", features, *sizes, letters=letters)
     checks.floats("features", features)
     checks.device("features", features, weight.device, " of the model")
@@ -113,21 +113,21 @@ def check_features(
 
 
 def repeat(memory: Memory, times: int) -> Memory:
-    """Each row of a memory or state `times` times in a row."""
+    """A memory or state with each row `times` times, one after the other."""
     if times == 1:
         return memory
     parts = [part.repeat_interleave(times, 0) for part in memory]
     return type(memory)(*parts) if hasattr(memory, "_fields") else type(memory)(parts)
 
 
-def embedding(
+def make_embedding(
     vocab_size: int,
     size: int,
     vectors: Tensor | None,  # (V, E)
     *,
     source: bool = False,
 ) -> nn.Embedding:
-    """An embedding, uniform in (-0.1, 0.1) as the authors', or one that starts from given vectors."""
+    """Create an embedding with given initial vectors, or uniform in (-0.1, 0.1) as the authors'."""
     checks.at_least("source_size" if source else "vocab_size", vocab_size, 1)
     table = nn.Embedding(vocab_size, checks.at_least("embedding_size", size, 1))
     nn.init.uniform_(table.weight, -0.1, 0.1)
@@ -138,8 +138,8 @@ def embedding(
     return table
 
 
-def output(size: int, vocab_size: int, tied: nn.Embedding | None) -> nn.Linear:
-    """The head: uniform in (-0.1, 0.1) with a bias of 0, its matrix the embedding's where tied."""
+def make_head(size: int, vocab_size: int, tied: nn.Embedding | None) -> nn.Linear:
+    """Create a head, uniform in (-0.1, 0.1) with a bias of 0; if tied, it shares the matrix of the embedding."""
     head = nn.Linear(size, vocab_size)
     nn.init.zeros_(head.bias)
     if tied is None:
@@ -151,8 +151,8 @@ def output(size: int, vocab_size: int, tied: nn.Embedding | None) -> nn.Linear:
     return head
 
 
-def recurrent(inputs: int, outputs: int, units: int, *, bias: bool = False) -> nn.Linear:
-    """A matrix inside a recurrence, uniform in +-1 / sqrt(units) as those of `nn.LSTM`."""
+def make_recurrent(inputs: int, outputs: int, units: int, *, bias: bool = False) -> nn.Linear:
+    """Create a matrix of a recurrence, uniform in +-1 / sqrt(units) like those of `nn.LSTM`."""
     layer = nn.Linear(inputs, outputs, bias=bias)
     for parameter in layer.parameters():
         nn.init.uniform_(parameter, -(units**-0.5), units**-0.5)

@@ -1,4 +1,4 @@
-"""RNNsearch."""
+"""RNNsearch: translation with attention before each step."""
 
 from __future__ import annotations
 
@@ -9,13 +9,13 @@ from torch import Tensor, nn
 
 from seqsmooth.models import cells, loops
 from seqsmooth.models.encoder import KINDS, BidirectionalEncoder, Kind, read_source
-from seqsmooth.models.model import Model, embedding, output, recurrent
+from seqsmooth.models.model import Model, make_embedding, make_head, make_recurrent
 from seqsmooth.ops import checks
 from seqsmooth.ops.attention import additive_attention
 
 
 class SourceMemory(NamedTuple):
-    """A source sentence."""
+    """An encoded source sentence."""
 
     values: Tensor  # (B, S, C)
     keys: Tensor  # (B, S, A)
@@ -23,21 +23,21 @@ class SourceMemory(NamedTuple):
     mask: Tensor  # (B, S) bool
 
 
-class Decoder(NamedTuple):
-    """The state of the decoder; what it has no use for is empty."""
+class RNNsearchState(NamedTuple):
+    """The state of the decoder; parts that it does not use are empty."""
 
     hidden: Tensor  # (B, L, H)
     cell: Tensor  # (B, L, H); (B, 0, H) with a GRU
-    fed: Tensor  # (B, D) what left last; (B, 0) without input feeding
+    fed: Tensor  # (B, D) the deep output of the last step; (B, 0) without input feeding
 
 
-class RNNsearch(Model[SourceMemory, Decoder]):
-    """RNNsearch, Bahdanau et al. 2015: a bidirectional encoder, and a decoder that looks before it reads each word.
+class RNNsearch(Model[SourceMemory, RNNsearchState]):
+    """RNNsearch, Bahdanau et al. 2015: a bidirectional encoder, and a decoder that attends before each step.
 
     With s the state of the decoder's first layer, c_t = attention(s_{t-1}), s_t = cell(s_{t-1}, [y_{t-1}, c_t]). Layers
-    above it read [s_t, c_t]. The deep output is tanh(W [s_t, y_{t-1}, c_t]) with s_t of the last layer, of the size of
-    the words, so that it can be tied; without, s_t leaves as it is. With input feeding (Luong et al. 2015) the first
-    layer also reads the deep output of the step before.
+    above it read [s_t, c_t]. The deep output is tanh(W [s_t, y_{t-1}, c_t]) with s_t of the last layer; it has the size
+    of the embedding, so the head can be tied. Without it, s_t is the hidden state of the model. With input feeding
+    (Luong et al. 2015) the first layer also reads the deep output of the step before.
 
     Args:
         source_size: size of the source vocabulary.
@@ -45,20 +45,20 @@ class RNNsearch(Model[SourceMemory, Decoder]):
         embedding_size: E, of both sides; the paper's 128 for IWSLT.
         encoder_units: of each direction.
         units: H of the decoder.
-        attention_size: A; as `units` by default.
+        attention_size: A; `units` by default.
         cell: "lstm" or "gru", on both sides.
         encoder_layers: of the encoder; 2 in the authors' runs on WMT.
         layers: L, of the decoder.
-        source_pad: the id of padding on the source side, where no mask is given.
+        source_pad: the id of source padding, where no mask is given.
         deep_output: see above.
         input_feeding: see above; it needs the deep output.
-        source_dropout: of the source words read.
-        embedding_dropout: of the target words read.
-        layer_dropout: of what a layer says to the next, on both sides.
-        output_dropout: of the hidden states that leave.
-        tied: one matrix reads and writes target words.
-        vectors: where the target embedding starts from.
-        source_vectors: where the source embedding starts from.
+        source_dropout: on the embeddings of source tokens.
+        embedding_dropout: on the embeddings of target tokens.
+        layer_dropout: between layers, on both sides.
+        output_dropout: on the hidden states that `decode` and `step` return.
+        tied: use one matrix for target embedding and head.
+        vectors: initial values of the target embedding.
+        source_vectors: initial values of the source embedding.
 
     Examples:
         >>> model = RNNsearch(source_size=90, vocab_size=50, embedding_size=16, encoder_units=8, units=12)
@@ -106,26 +106,26 @@ class RNNsearch(Model[SourceMemory, Decoder]):
         self.cell: Kind = cell
         checks.fraction("layer_dropout", layer_dropout)
         gates, context = (4 if cell == "lstm" else 3) * units, 2 * checks.at_least("encoder_units", encoder_units, 1)
-        self.source_embedding = embedding(source_size, embedding_size, source_vectors, source=True)
+        self.source_embedding = make_embedding(source_size, embedding_size, source_vectors, source=True)
         self.encoder = BidirectionalEncoder(
             embedding_size, encoder_units, cell, layers=encoder_layers, dropout=layer_dropout
         )
         self.key = nn.Linear(context, self.attention_size)
         self.bridge = nn.Linear(encoder_units, layers * units)
-        self.embedding = embedding(vocab_size, embedding_size, vectors)
+        self.embedding = make_embedding(vocab_size, embedding_size, vectors)
         self.score = nn.Parameter(
             torch.empty(self.attention_size).uniform_(-(self.attention_size**-0.5), self.attention_size**-0.5)
         )
-        self.word_gates = recurrent(embedding_size, gates, units, bias=True)
-        self.context_gates = recurrent(context, gates, units)
-        self.recurrent = recurrent(units, self.attention_size + gates, units)  # the query, then the gates
-        above, inside = layers - 1, layer_dropout if layers > 2 else 0.0
-        make = nn.LSTM if cell == "lstm" else nn.GRU
-        self.upper = make(units + context, units, above, dropout=inside) if above else None
+        self.word_gates = make_recurrent(embedding_size, gates, units, bias=True)
+        self.context_gates = make_recurrent(context, gates, units)
+        self.recurrent = make_recurrent(units, self.attention_size + gates, units)  # the query, then the gates
+        layer, above = nn.LSTM if cell == "lstm" else nn.GRU, layers - 1
+        between = layer_dropout if layers > 2 else 0.0
+        self.upper = layer(units + context, units, above, dropout=between) if above else None
         size = embedding_size if deep_output else units
         self.deep = nn.Linear(units + embedding_size + context, size) if deep_output else None
-        self.feed_gates = recurrent(size, gates, units) if input_feeding else None
-        self.head = output(size, vocab_size, self.embedding if tied else None)
+        self.feed_gates = make_recurrent(size, gates, units) if input_feeding else None
+        self.head = make_head(size, vocab_size, self.embedding if tied else None)
         self.source_dropout = nn.Dropout(checks.fraction("source_dropout", source_dropout))
         self.embedding_dropout = nn.Dropout(checks.fraction("embedding_dropout", embedding_dropout))
         self.layer_dropout = nn.Dropout(layer_dropout)
@@ -133,36 +133,35 @@ class RNNsearch(Model[SourceMemory, Decoder]):
 
     def encode(
         self,
-        *inputs: Tensor,  # source ids (B, S), and if PAD does not tell it their mask (B, S) bool, True before padding
+        *inputs: Tensor,  # source ids (B, S), and optionally their mask (B, S) bool, True before padding
     ) -> SourceMemory:
-        """Read the source both ways."""
+        """Encode the source in both directions."""
         source, mask = read_source(inputs, self.source_pad)
-        read = self.encoder(self.source_dropout(self.source_embedding(source.t())), mask.t())
-        values = read.states.transpose(0, 1).contiguous()
-        first = torch.tanh(self.bridge(read.backward)).view(-1, self.layers, self.units)
+        encoded = self.encoder(self.source_dropout(self.source_embedding(source.t())), mask.t())
+        values = encoded.states.transpose(0, 1).contiguous()
+        first = torch.tanh(self.bridge(encoded.backward)).view(-1, self.layers, self.units)
         return SourceMemory(values, self.key(values), first, mask)
 
-    def start(self, memory: SourceMemory) -> Decoder:
-        """From the encoder's last state, the cells empty."""
+    def start(self, memory: SourceMemory) -> RNNsearchState:
+        """The state from the encoder's last state, with cells of zeros."""
         first, size = memory.first, 0 if self.feed_gates is None else self.head.in_features
         cell = torch.zeros_like(first if self.cell == "lstm" else first[:, :0])
-        return Decoder(first, cell, first.new_zeros(first.shape[0], size))
+        return RNNsearchState(first, cell, first.new_zeros(first.shape[0], size))
 
     def decode(
         self,
         memory: SourceMemory,
         tokens: Tensor,  # (B, T)
     ) -> Tensor:  # (B, T, D)
-        """The hidden states after each of the tokens."""
+        """The hidden states after each token."""
         words = self.embedding_dropout(self.embedding(tokens.t()))
         gates, state = self.word_gates(words), self.start(memory)  # (T, B, G)
-        if self.feed_gates is not None:  # what leaves is part of the recurrence
-            leaving = []
+        if self.feed_gates is not None:  # the deep output is part of the recurrence
+            fed = []
             for step, word in zip(gates.unbind(0), words.unbind(0), strict=True):
-                one, state = self._advance(memory, state, step, word)
-                leaving.append(one)
-            fed: Tensor = self.output_dropout(torch.stack(leaving, 1))
-            return fed
+                output, state = self._advance(memory, state, step, word)
+                fed.append(output)
+            return self.output_dropout(torch.stack(fed, 1))  # type: ignore[no-any-return]
         if loops.runs(gates, memory.keys):
             hidden, contexts = loops.search(
                 gates,
@@ -175,82 +174,82 @@ class RNNsearch(Model[SourceMemory, Decoder]):
                 self.context_gates.weight,
             )
         else:
-            below, steps = state, []
+            first_layer, steps = state, []
             for step in gates.unbind(0):
-                context, below = self._look(memory, below, step)
-                steps.append((below.hidden[:, 0], context))
+                context, first_layer = self._attend(memory, first_layer, step)
+                steps.append((first_layer.hidden[:, 0], context))
             hidden, contexts = (torch.stack(parts) for parts in zip(*steps, strict=True))
         if self.upper is not None:
-            hidden, _ = self._climb(hidden, contexts, state)
-        left: Tensor = self.output_dropout(self._leave(hidden, words, contexts))
-        return left.transpose(0, 1)
+            hidden, _ = self._upper_layers(hidden, contexts, state)
+        outputs: Tensor = self.output_dropout(self._output(hidden, words, contexts))
+        return outputs.transpose(0, 1)
 
     def step(
         self,
         memory: SourceMemory,
-        state: Decoder,
+        state: RNNsearchState,
         tokens: Tensor,  # (B,)
-    ) -> tuple[Tensor, Decoder]:  # (B, D)
+    ) -> tuple[Tensor, RNNsearchState]:  # (B, D)
         """The hidden state after one more token."""
         words = self.embedding_dropout(self.embedding(tokens))
-        leaving, state = self._advance(memory, state, self.word_gates(words), words)
-        return self.output_dropout(leaving), state
+        output, state = self._advance(memory, state, self.word_gates(words), words)
+        return self.output_dropout(output), state
 
     def _advance(
         self,
         memory: SourceMemory,
-        state: Decoder,
+        state: RNNsearchState,
         gates: Tensor,  # (B, G)
         words: Tensor,  # (B, E)
-    ) -> tuple[Tensor, Decoder]:  # (B, D)
-        """A step of all layers."""
+    ) -> tuple[Tensor, RNNsearchState]:  # (B, D)
+        """Advance all layers by one step."""
         if self.feed_gates is not None:
             gates = gates + self.feed_gates(state.fed)
-        context, after = self._look(memory, state, gates)
+        context, after = self._attend(memory, state, gates)
         hidden = after.hidden[:, 0]
         if self.upper is not None:
-            tops, above = self._climb(hidden.unsqueeze(0), context.unsqueeze(0), state)
+            tops, above = self._upper_layers(hidden.unsqueeze(0), context.unsqueeze(0), state)
             hidden = tops[0]
-            after = Decoder(
+            after = RNNsearchState(
                 torch.cat([after.hidden, above.hidden], 1), torch.cat([after.cell, above.cell], 1), state.fed
             )
-        leaving = self._leave(hidden, words, context)
-        return leaving, after if self.feed_gates is None else after._replace(fed=leaving)
+        output = self._output(hidden, words, context)
+        return output, after if self.feed_gates is None else after._replace(fed=output)
 
-    def _look(
+    def _attend(
         self,
         memory: SourceMemory,
-        state: Decoder,
+        state: RNNsearchState,
         gates: Tensor,  # (B, G)
-    ) -> tuple[Tensor, Decoder]:  # (B, C) context, the first layer's state
-        """A step of the first layer."""
+    ) -> tuple[Tensor, RNNsearchState]:  # (B, C) context, the first layer's state
+        """Attend, then advance the first layer by one step."""
         before = state.hidden[:, 0]
         query, memories = self.recurrent(before).tensor_split([self.attention_size], -1)
         context = additive_attention(query, memory.keys, self.score, memory.values, memory.mask)
-        read = gates + self.context_gates(context)
+        inputs = gates + self.context_gates(context)
         if self.cell == "gru":
-            return context, Decoder(cells.gru(read, memories, before).unsqueeze(1), state.cell, state.fed)
-        hidden, cell = cells.lstm(read + memories, state.cell[:, 0])
-        return context, Decoder(hidden.unsqueeze(1), cell.unsqueeze(1), state.fed)
+            return context, RNNsearchState(cells.gru(inputs, memories, before).unsqueeze(1), state.cell, state.fed)
+        hidden, cell = cells.lstm(inputs + memories, state.cell[:, 0])
+        return context, RNNsearchState(hidden.unsqueeze(1), cell.unsqueeze(1), state.fed)
 
-    def _climb(
+    def _upper_layers(
         self,
         hidden: Tensor,  # (T, B, H) of the first layer
         contexts: Tensor,  # (T, B, C)
-        state: Decoder,  # before the first step
-    ) -> tuple[Tensor, Decoder]:  # (T, B, H), the state of the layers above the first
-        """The layers above the first, over whole sequences: one call of cuDNN on a GPU."""
+        state: RNNsearchState,  # before the first step
+    ) -> tuple[Tensor, RNNsearchState]:  # (T, B, H), the state of the layers above the first
+        """Run the layers above the first over whole sequences: one call of cuDNN on a GPU."""
         assert self.upper is not None
-        read = torch.cat([self.layer_dropout(hidden), contexts.to(hidden.dtype)], -1)
+        inputs = torch.cat([self.layer_dropout(hidden), contexts.to(hidden.dtype)], -1)
         before = state.hidden[:, 1:].transpose(0, 1).to(hidden.dtype).contiguous()
         if self.cell == "gru":
-            tops, after = self.upper(read, before)
-            return tops, Decoder(after.transpose(0, 1), state.cell, state.fed)
-        cells = state.cell[:, 1:].transpose(0, 1).to(hidden.dtype).contiguous()
-        tops, (after, cells) = self.upper(read, (before, cells))
-        return tops, Decoder(after.transpose(0, 1), cells.transpose(0, 1), state.fed)
+            tops, after = self.upper(inputs, before)
+            return tops, RNNsearchState(after.transpose(0, 1), state.cell, state.fed)
+        cell = state.cell[:, 1:].transpose(0, 1).to(hidden.dtype).contiguous()
+        tops, (after, cell) = self.upper(inputs, (before, cell))
+        return tops, RNNsearchState(after.transpose(0, 1), cell.transpose(0, 1), state.fed)
 
-    def _leave(
+    def _output(
         self,
         hidden: Tensor,  # (..., B, H)
         words: Tensor,  # (..., B, E)
@@ -258,5 +257,5 @@ class RNNsearch(Model[SourceMemory, Decoder]):
     ) -> Tensor:  # (..., B, D)
         if self.deep is None:
             return hidden
-        kinds = hidden.dtype
-        return torch.tanh(self.deep(torch.cat([hidden, words.to(kinds), contexts.to(kinds)], -1)))
+        dtype = hidden.dtype
+        return torch.tanh(self.deep(torch.cat([hidden, words.to(dtype), contexts.to(dtype)], -1)))

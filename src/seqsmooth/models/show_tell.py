@@ -1,4 +1,4 @@
-"""Show and Tell."""
+"""Show and Tell: an LSTM whose first word is the image."""
 
 from __future__ import annotations
 
@@ -7,12 +7,12 @@ from typing import NamedTuple
 import torch
 from torch import Tensor, nn
 
-from seqsmooth.models.model import Model, check_features, check_number, embedding, output
+from seqsmooth.models.model import Model, check_features, check_number, make_embedding, make_head
 from seqsmooth.ops import checks
 
 
-class Image(NamedTuple):
-    """An image as the first word of its caption."""
+class ImageToken(NamedTuple):
+    """An image as an embedding, the first word of its caption."""
 
     token: Tensor  # (B, E)
 
@@ -24,21 +24,21 @@ class LSTMState(NamedTuple):
     cell: Tensor  # (B, H)
 
 
-class ShowTell(Model[Image, LSTMState]):
+class ShowTell(Model[ImageToken, LSTMState]):
     """Show and Tell, Vinyals et al. 2015: an LSTM reads the image, then the words.
 
-    The whole sequence is one call of `nn.LSTM`, so of cuDNN on a GPU.
+    A whole sequence is one call of `nn.LSTM`, which is cuDNN on a GPU.
 
     Args:
         vocab_size: V.
         feature_size: F, of the pooled features of an image.
         embedding_size: E; the paper's 512.
         units: H of the LSTM; the paper's 512.
-        embedding_dropout: of the words read.
-        image_dropout: of the image, as the word that it is; the authors have none.
-        output_dropout: of the hidden states that leave.
-        tied: one matrix reads and writes words; E must be H.
-        vectors: where the embedding starts from.
+        embedding_dropout: on the embeddings of tokens.
+        image_dropout: on the embedding of the image; the authors have none.
+        output_dropout: on the hidden states that `decode` and `step` return.
+        tied: use one matrix for embedding and head; E must be H.
+        vectors: initial values of the embedding.
 
     Examples:
         >>> model = ShowTell(vocab_size=50, feature_size=8, embedding_size=16, units=12).eval()
@@ -67,13 +67,13 @@ class ShowTell(Model[Image, LSTMState]):
     ) -> None:
         super().__init__()
         self.feature_size = checks.at_least("feature_size", feature_size, 1)
-        self.embedding = embedding(vocab_size, embedding_size, vectors)
+        self.embedding = make_embedding(vocab_size, embedding_size, vectors)
         self.image = nn.Linear(feature_size, embedding_size)
         nn.init.uniform_(self.image.weight, -0.1, 0.1)
         nn.init.zeros_(self.image.bias)
         self.lstm = nn.LSTM(embedding_size, checks.at_least("units", units, 1))
         checks.flag("tied", tied)
-        self.head = output(units, vocab_size, self.embedding if tied else None)
+        self.head = make_head(units, vocab_size, self.embedding if tied else None)
         self.embedding_dropout = nn.Dropout(checks.fraction("embedding_dropout", embedding_dropout))
         self.image_dropout = nn.Dropout(checks.fraction("image_dropout", image_dropout))
         self.output_dropout = nn.Dropout(checks.fraction("output_dropout", output_dropout))
@@ -81,34 +81,34 @@ class ShowTell(Model[Image, LSTMState]):
     def encode(
         self,
         *inputs: Tensor,  # features (B, F)
-    ) -> Image:
-        """Turn pooled features into a word."""
+    ) -> ImageToken:
+        """Project pooled features to the size of an embedding."""
         check_number(inputs, 1, "features (B, F)")
         (features,) = inputs
         check_features(features, None, self.feature_size, letters="(B, F)", weight=self.image.weight)
-        return Image(self.image(features))
+        return ImageToken(self.image(features))
 
-    def start(self, memory: Image) -> LSTMState:
-        """After the image."""
+    def start(self, memory: ImageToken) -> LSTMState:
+        """The state after the image."""
         _, (hidden, cell) = self.lstm(self.image_dropout(memory.token).unsqueeze(0))
         return LSTMState(hidden.squeeze(0), cell.squeeze(0))
 
     def decode(
         self,
-        memory: Image,
+        memory: ImageToken,
         tokens: Tensor,  # (B, T)
     ) -> Tensor:  # (B, T, H)
-        """The hidden states after each of the tokens."""
-        # Time first, as cuDNN has it.
+        """The hidden states after each token."""
+        # Time comes first, as in cuDNN.
         words = self.embedding_dropout(self.embedding(tokens.t()))
         image = self.image_dropout(memory.token).unsqueeze(0)
-        read, _ = self.lstm(torch.cat([image.to(words.dtype), words]))
-        hidden: Tensor = self.output_dropout(read[1:])
+        states, _ = self.lstm(torch.cat([image.to(words.dtype), words]))
+        hidden: Tensor = self.output_dropout(states[1:])
         return hidden.transpose(0, 1)
 
     def step(
         self,
-        memory: Image,
+        memory: ImageToken,
         state: LSTMState,
         tokens: Tensor,  # (B,)
     ) -> tuple[Tensor, LSTMState]:  # (B, H)

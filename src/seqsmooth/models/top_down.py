@@ -1,4 +1,4 @@
-"""Top-Down attention."""
+"""Top-Down attention: one LSTM attends to regions, another one writes."""
 
 from __future__ import annotations
 
@@ -8,32 +8,32 @@ import torch
 from torch import Tensor, nn
 
 from seqsmooth.models import cells, loops
-from seqsmooth.models.model import Model, check_features, check_number, embedding, output, recurrent
+from seqsmooth.models.model import Model, check_features, check_number, make_embedding, make_head, make_recurrent
 from seqsmooth.ops import checks
 from seqsmooth.ops.attention import additive_attention
 
 
-class Regions(NamedTuple):
-    """The regions of an image."""
+class RegionMemory(NamedTuple):
+    """The projected regions of an image."""
 
     values: Tensor  # (B, R, H)
     keys: Tensor  # (B, R, A)
-    gates: Tensor  # (B, 4H) what all of them together tell the attention LSTM
+    gates: Tensor  # (B, 4H) the share of the mean region in the gates of the attention LSTM
     mask: Tensor  # (B, R) bool
 
 
-class TwoCells(NamedTuple):
-    """The states of the two LSTMs."""
+class TopDownState(NamedTuple):
+    """The states of both LSTMs."""
 
     hidden: Tensor  # (B, 2H) of the attention LSTM, then of the language LSTM
     attention_cell: Tensor  # (B, H)
     language_cell: Tensor  # (B, H)
 
 
-class TopDown(Model[Regions, TwoCells]):
-    """Top-Down attention, Anderson et al. 2018: one LSTM chooses among regions, another one writes.
+class TopDown(Model[RegionMemory, TopDownState]):
+    """Top-Down attention, Anderson et al. 2018: one LSTM attends to regions, another one writes.
 
-    As in the authors' code, regions are first projected to H dimensions, with a ReLU. All that does not depend on the
+    As in the authors' code, regions are first projected to H dimensions, with a ReLU. Whatever does not depend on the
     recurrence is computed for all steps at once, outside of the loop.
 
     Args:
@@ -42,15 +42,15 @@ class TopDown(Model[Regions, TwoCells]):
         embedding_size: E; the authors' 512.
         units: H of both LSTMs; the authors' 512.
         attention_size: A; the authors' 512.
-        embedding_dropout: of the words read.
-        output_dropout: of the hidden states that leave.
-        tied: one matrix reads and writes words; E must be H.
-        vectors: where the embedding starts from.
+        embedding_dropout: on the embeddings of tokens.
+        output_dropout: on the hidden states that `decode` and `step` return.
+        tied: use one matrix for embedding and head; E must be H.
+        vectors: initial values of the embedding.
 
     Examples:
         >>> model = TopDown(vocab_size=50, feature_size=8, embedding_size=16, units=12, attention_size=6)
-        >>> regions, there = torch.randn(2, 5, 8), torch.tensor([[True] * 5, [True] * 3 + [False] * 2])
-        >>> model((regions, there), torch.tensor([[1, 9], [1, 10]])).shape
+        >>> regions, mask = torch.randn(2, 5, 8), torch.tensor([[True] * 5, [True] * 3 + [False] * 2])
+        >>> model((regions, mask), torch.tensor([[1, 9], [1, 10]])).shape
         torch.Size([2, 2, 12])
     """
 
@@ -74,24 +74,26 @@ class TopDown(Model[Regions, TwoCells]):
         self.units = checks.at_least("units", units, 1)
         checks.at_least("attention_size", attention_size, 1)
         checks.flag("tied", tied)
-        self.embedding = embedding(vocab_size, embedding_size, vectors)
+        self.embedding = make_embedding(vocab_size, embedding_size, vectors)
         self.region = nn.Linear(feature_size, units)
         self.key = nn.Linear(units, attention_size)
         self.query = nn.Linear(units, attention_size, bias=False)
         self.score = nn.Parameter(torch.empty(attention_size).uniform_(-(attention_size**-0.5), attention_size**-0.5))
-        self.word_gates = recurrent(embedding_size, 4 * units, units)
-        self.pool_gates = recurrent(units, 4 * units, units, bias=True)
-        self.attention = recurrent(2 * units, 4 * units, units)  # reads both hidden states
-        self.language = recurrent(3 * units, 4 * units, units, bias=True)  # context, attention's hidden state, its own
-        self.head = output(units, vocab_size, self.embedding if tied else None)
+        self.word_gates = make_recurrent(embedding_size, 4 * units, units)
+        self.pool_gates = make_recurrent(units, 4 * units, units, bias=True)
+        self.attention = make_recurrent(2 * units, 4 * units, units)  # reads both hidden states
+        self.language = make_recurrent(
+            3 * units, 4 * units, units, bias=True
+        )  # context, attention's hidden state, its own
+        self.head = make_head(units, vocab_size, self.embedding if tied else None)
         self.embedding_dropout = nn.Dropout(checks.fraction("embedding_dropout", embedding_dropout))
         self.output_dropout = nn.Dropout(checks.fraction("output_dropout", output_dropout))
 
     def encode(
         self,
         *inputs: Tensor,  # features (B, R, F), and if some are padding their mask (B, R) bool
-    ) -> Regions:
-        """Project the regions, and pool them."""
+    ) -> RegionMemory:
+        """Project the regions and pool them."""
         check_number(inputs, 2, "features (B, R, F), and if some are padding their mask (B, R)")
         features = inputs[0]
         check_features(features, None, None, self.feature_size, letters="(B, R, F)", weight=self.region.weight)
@@ -102,21 +104,21 @@ class TopDown(Model[Regions, TwoCells]):
         values = self.region(features).relu()
         share = mask.to(values.dtype) / mask.sum(-1, keepdim=True).clamp_min(1)
         pooled = (share.to(values.dtype).unsqueeze(1) @ values).squeeze(1)
-        return Regions(values, self.key(values), self.pool_gates(pooled), mask)
+        return RegionMemory(values, self.key(values), self.pool_gates(pooled), mask)
 
-    def start(self, memory: Regions) -> TwoCells:
-        """Zeros."""
+    def start(self, memory: RegionMemory) -> TopDownState:
+        """The state of zeros."""
         items = memory.values.shape[0]
         empty = memory.values.new_zeros(items, self.units)
-        return TwoCells(memory.values.new_zeros(items, 2 * self.units), empty, empty)
+        return TopDownState(memory.values.new_zeros(items, 2 * self.units), empty, empty)
 
     def decode(
         self,
-        memory: Regions,
+        memory: RegionMemory,
         tokens: Tensor,  # (B, T)
     ) -> Tensor:  # (B, T, H)
-        """The hidden states after each of the tokens."""
-        gates = self._read(memory, tokens.t())  # (T, B, 4H)
+        """The hidden states after each token."""
+        gates = self._first_gates(memory, tokens.t())  # (T, B, 4H)
         if loops.runs(gates, memory.keys):
             hidden = loops.top_down(
                 gates,
@@ -133,24 +135,24 @@ class TopDown(Model[Regions, TwoCells]):
             state, steps = self.start(memory), []
             for step in gates.unbind(0):
                 state = self._advance(memory, state, step)
-                steps.append(self._write(state))
+                steps.append(self._language_hidden(state))
             hidden = torch.stack(steps)
-        leaving: Tensor = self.output_dropout(hidden)
-        return leaving.transpose(0, 1)
+        outputs: Tensor = self.output_dropout(hidden)
+        return outputs.transpose(0, 1)
 
     def step(
         self,
-        memory: Regions,
-        state: TwoCells,
+        memory: RegionMemory,
+        state: TopDownState,
         tokens: Tensor,  # (B,)
-    ) -> tuple[Tensor, TwoCells]:  # (B, H)
+    ) -> tuple[Tensor, TopDownState]:  # (B, H)
         """The hidden state after one more token."""
-        state = self._advance(memory, state, self._read(memory, tokens))
-        return self.output_dropout(self._write(state)), state
+        state = self._advance(memory, state, self._first_gates(memory, tokens))
+        return self.output_dropout(self._language_hidden(state)), state
 
-    def _read(
+    def _first_gates(
         self,
-        memory: Regions,
+        memory: RegionMemory,
         tokens: Tensor,  # (..., B)
     ) -> Tensor:  # (..., B, 4H)
         gates: Tensor = self.word_gates(self.embedding_dropout(self.embedding(tokens).relu()))
@@ -158,15 +160,15 @@ class TopDown(Model[Regions, TwoCells]):
 
     def _advance(
         self,
-        memory: Regions,
-        state: TwoCells,
+        memory: RegionMemory,
+        state: TopDownState,
         gates: Tensor,  # (B, 4H)
-    ) -> TwoCells:
-        looking, looking_cell = cells.lstm(gates + self.attention(state.hidden), state.attention_cell)
-        context = additive_attention(self.query(looking), memory.keys, self.score, memory.values, memory.mask)
-        read = torch.cat([context, looking, self._write(state)], -1)
-        writing, writing_cell = cells.lstm(self.language(read), state.language_cell)
-        return TwoCells(torch.cat([looking, writing], -1), looking_cell, writing_cell)
+    ) -> TopDownState:
+        attention, attention_cell = cells.lstm(gates + self.attention(state.hidden), state.attention_cell)
+        context = additive_attention(self.query(attention), memory.keys, self.score, memory.values, memory.mask)
+        inputs = torch.cat([context, attention, self._language_hidden(state)], -1)
+        language, language_cell = cells.lstm(self.language(inputs), state.language_cell)
+        return TopDownState(torch.cat([attention, language], -1), attention_cell, language_cell)
 
-    def _write(self, state: TwoCells) -> Tensor:  # (B, H)
+    def _language_hidden(self, state: TopDownState) -> Tensor:  # (B, H)
         return state.hidden[:, self.units :]

@@ -1,4 +1,4 @@
-"""Weights for exchange: safetensors, which hold numbers and nothing that could run."""
+"""Weights in safetensors, a format that holds numbers and no code."""
 
 from __future__ import annotations
 
@@ -15,16 +15,16 @@ KIND = "seqsmooth weights 1"
 
 
 def save_weights(path: Path, model: nn.Module, **facts: object) -> None:
-    """Write the weights of a model whole or not at all; of tensors that share their memory, the first."""
+    """Write the weights of a model, whole or not at all; of tensors that share memory only the first."""
     from safetensors.torch import save
 
     tensors: dict[str, Tensor] = {}
-    seen: set[int] = set()
+    memory: set[int] = set()
     for name, value in model.state_dict().items():
-        if value.data_ptr() not in seen or value.numel() == 0:
-            seen.add(value.data_ptr())
+        if value.data_ptr() not in memory or value.numel() == 0:
+            memory.add(value.data_ptr())
             tensors[name] = value.detach().cpu().contiguous()
-    # One entry, for safetensors writes several in any order, and the same weights should be the same file.
+    # One entry: safetensors writes several in any order, but the same weights must make the same file.
     metadata = {"seqsmooth": json.dumps({"kind": KIND, **facts})}
     with atomic_write(path) as file:
         file.write(save(tensors, metadata))
@@ -35,8 +35,8 @@ def load_weights(path: Path, model: nn.Module, **facts: object) -> None:
 
     Args:
         path: the file.
-        model: where they go.
-        facts: what the file must say of itself, as the checksum of the vocabulary.
+        model: gets the weights.
+        facts: what the metadata of the file must say, such as the checksum of the vocabulary.
     """
     from safetensors import SafetensorError, safe_open
 
@@ -48,17 +48,17 @@ def load_weights(path: Path, model: nn.Module, **facts: object) -> None:
     except (SafetensorError, OSError, ValueError) as error:
         raise ValueError(f"`{path}` must be a safetensors file, but is damaged or something else instead.") from error
     checks.must(metadata.get("kind") == KIND, "weights", "a file that seqsmooth wrote", str(path))
-    for name, wanted in facts.items():
-        fact = metadata.get(name)
-        checks.must(fact == wanted, f"weights.{name}", f"{wanted}, as here", f"{fact} in {path}")
+    for name, fact in facts.items():
+        other = metadata.get(name)
+        checks.require(other == fact, f"The weights in {path} are of another {name}: {other} there, {fact} here.")
     own = model.state_dict()
     for name, value in tensors.items():
         known = name in own and own[name].shape == value.shape
-        described = f"`{name}` of shape {tuple(value.shape)}, which it has not,"
-        checks.must(known, "weights", "of the model of this config", f"{described} in {path}")
-    filled = {own[name].data_ptr() for name in tensors}
-    lacking = [name for name, value in own.items() if value.data_ptr() not in filled]
-    checks.must(not lacking, "weights", "whole", f"without `{lacking[0] if lacking else ''}` in {path}")
+        reason = f"it has no `{name}` of shape {tuple(value.shape)}"
+        checks.require(known, f"The weights in {path} are of another model than this config's: {reason}.")
+    loaded = {own[name].data_ptr() for name in tensors}
+    missing = [name for name, value in own.items() if value.data_ptr() not in loaded]
+    checks.require(not missing, f"The weights in {path} are not complete; missing: {', '.join(missing[:3])}.")
     with torch.no_grad():
         for name, value in tensors.items():
             own[name].copy_(value)

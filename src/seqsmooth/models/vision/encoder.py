@@ -1,4 +1,4 @@
-"""The interface of every image encoder, and an encoder that passes features on."""
+"""`ImageEncoder`, the protocol of every image encoder, and `CachedFeatures`, which computes nothing."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
-from seqsmooth.models.plain import Plain
+from seqsmooth.models.configurable import Configurable
 from seqsmooth.ops import checks
 
 Output = Literal["pooled", "regions"]
@@ -19,16 +19,16 @@ IMAGENET_MEAN = (123.675, 116.28, 103.53)
 IMAGENET_SCALE = (58.395, 57.12, 57.375)
 
 
-class ImageEncoder(Plain):
-    """Pictures to features, by a network that was trained before.
+class ImageEncoder(Configurable):
+    """A pretrained network that turns pictures into features.
 
-    Pictures travel as bytes, a quarter of the traffic, and are scaled on the device. The network always stays in
-    evaluation mode, even after `train()`: BatchNorm keeps its statistics, and nothing is dropped. It is frozen until
-    `tune` sets its last blocks free.
+    Pictures are bytes, a quarter of the size of floats, and are scaled on the device. The network always stays in
+    evaluation mode, even after `train()`: BatchNorm keeps its statistics, and there is no dropout. It is frozen but for
+    the last blocks that `tune` selects.
 
     Attributes:
-        side: of the square pictures it reads.
-        feature_shape: what it makes of one picture: (F,) pooled, (R, D) regions.
+        side: of the square pictures.
+        feature_shape: the shape of the features of a picture: (F,) pooled, (R, D) regions.
 
     Examples:
         >>> from seqsmooth.models import EfficientNetLite
@@ -64,7 +64,7 @@ class ImageEncoder(Plain):
         self.output: Output = output
         self.grid = None if grid is None else checks.at_least("grid", grid, 1)
         self.normalised = normalised
-        # The colours of a pixel side by side, as the convolutions of GPUs want them.
+        # Colours of a pixel side by side, the fast layout for convolutions on a GPU.
         self.network = network.to(memory_format=torch.channels_last).eval()  # type: ignore[call-overload]
         self.register_buffer("mean", torch.tensor(mean).view(-1, 1, 1), persistent=False)
         self.register_buffer("scale", torch.tensor(scale).view(-1, 1, 1), persistent=False)
@@ -76,8 +76,8 @@ class ImageEncoder(Plain):
     def maps(
         self,
         pixels: Tensor,  # (N, 3, S, S) scaled
-    ) -> Tensor:  # (N, D, h, w), or (N, R, D) where places are no grid
-        """Compute the maps of the network's last layer."""
+    ) -> Tensor:  # (N, D, h, w), or (N, R, D) where positions are no grid
+        """The output of the network's last layer at each position."""
 
     def forward(
         self,
@@ -90,20 +90,20 @@ class ImageEncoder(Plain):
         if self.grid is not None:
             checks.must(maps.dim() == 4, "grid", "None for a network whose places are no grid", self.grid)
             maps = F.adaptive_avg_pool2d(maps, self.grid)
-        places = maps.flatten(2).transpose(1, 2) if maps.dim() == 4 else maps
+        regions = maps.flatten(2).transpose(1, 2) if maps.dim() == 4 else maps
         if self.output == "regions":
-            return places.contiguous()
-        pooled = places.mean(1)
+            return regions.contiguous()
+        pooled = regions.mean(1)
         return F.normalize(pooled, dim=-1) if self.normalised else pooled
 
     def train(self, mode: bool = True) -> Self:
-        """Do what `nn.Module.train` does, but for the network."""
+        """Set the mode of the module; the network stays in evaluation mode."""
         super().train(mode)
         self.network.eval()
         return self
 
     def blocks(self) -> list[nn.Module]:
-        """The blocks of the network, from the first to the last: its outermost list of modules."""
+        """The blocks of the network in order: its outermost list of modules."""
         queue = deque([self.network])
         while queue:
             module = queue.popleft()
@@ -113,25 +113,25 @@ class ImageEncoder(Plain):
         return [self.network]
 
     def tune(self, last: int) -> None:
-        """Set the last blocks free, with all that comes after them, and freeze the rest; BatchNorm stays frozen."""
+        """Unfreeze the last blocks and the layers after them, and freeze the rest; BatchNorm stays frozen."""
         blocks = self.blocks()
         checks.at_least("tuned", last, 0)
-        checks.must(last <= len(blocks), "tuned", f"at most {len(blocks)}, for so many blocks are there", last)
+        checks.must(last <= len(blocks), "tuned", f"at most {len(blocks)}, the number of blocks", last)
         first = next(blocks[-last].parameters()) if last else None
-        free = False
+        trains = False
         for parameter in self.network.parameters():  # in the order of the layers
-            free = free or parameter is first
-            parameter.requires_grad_(free)
+            trains = trains or parameter is first
+            parameter.requires_grad_(trains)
         for module in self.network.modules():
             if isinstance(module, nn.modules.batchnorm._BatchNorm):
                 module.requires_grad_(False)
 
 
 class CachedFeatures(ImageEncoder):
-    """Features that were computed before, as they are: stage one.
+    """Features that were computed before, for stage one.
 
     Args:
-        shape: of those of one picture: (F,) pooled, (R, D) regions.
+        shape: the shape of the features of a picture: (F,) pooled, (R, D) regions.
 
     Examples:
         >>> CachedFeatures((16,))(torch.zeros(2, 16)).shape
@@ -151,7 +151,7 @@ class CachedFeatures(ImageEncoder):
         self,
         images: Tensor,  # (N, F) or (N, R, D)
     ) -> Tensor:  # (N, F) or (N, R, D)
-        """The features themselves."""
+        """The features, unchanged."""
         checks.shape("features", images, None, *self.feature_shape, letters="(N, F) or (N, R, D)")
         return images
 
@@ -159,9 +159,9 @@ class CachedFeatures(ImageEncoder):
         self,
         pixels: Tensor,  # (N, D, h, w)
     ) -> Tensor:  # (N, D, h, w)
-        """Return the features as they are."""
+        """The maps, unchanged."""
         return pixels
 
     def tune(self, last: int) -> None:
-        """Refuse, unless there is nothing to do."""
+        """Refuse any number of blocks but 0, since there is no network to tune."""
         checks.must(last == 0, "tuned", "0 where features are cached", last)

@@ -1,4 +1,4 @@
-"""Any vision model of transformers, ResNet-152 for one."""
+"""`HubEncoder`: any vision model of transformers as an image encoder."""
 
 from __future__ import annotations
 
@@ -13,17 +13,17 @@ from seqsmooth.packages import import_package
 
 
 class HubEncoder(ImageEncoder):
-    """A model of transformers whose `last_hidden_state` is a map or a sequence of places: ResNet, ConvNeXT, ViT, Swin.
+    """A model of transformers whose `last_hidden_state` is a map or a sequence: ResNet, ConvNeXT, ViT, Swin.
 
-    Pictures are scaled as the model's `preprocessor_config.json` says, or as ImageNet's where there is none.
+    Pictures are scaled by the model's `preprocessor_config.json`, or like ImageNet's if there is none.
 
     Args:
-        name: of a model on the hub, or its folder; the paper's is "microsoft/resnet-152".
-        output: "pooled" for the mean of all places (N, F), "regions" for the places (N, R, D).
-        grid: pool the map to so many regions a side; the paper's 14 repeats each of the 7.
+        name: the name of a model on the hub, or its folder; the paper's is "microsoft/resnet-152".
+        output: "pooled" for the mean over positions (N, F), "regions" for the positions (N, R, D).
+        grid: pool the map to a grid of this side; the paper's 14 repeats each of the 7.
         normalised: scale pooled features to length 1, as the authors did.
         side: of the pictures.
-        pretrained: load the weights; else only the model's sizes, for weights from a checkpoint.
+        pretrained: load the weights; False reads only the sizes, for weights of a checkpoint.
     """
 
     kind = "transformers"
@@ -49,26 +49,26 @@ class HubEncoder(ImageEncoder):
             rule = "the name or folder of a vision model that can be loaded"
             raise ValueError(f"`name` must be {rule}, but is {name!r} instead.") from error
         if isinstance(getattr(network, "pooler", None), nn.Module):
-            network.pooler = nn.Identity()  # we pool ourselves, and weights without a use would learn nothing
+            network.pooler = nn.Identity()  # pooled here; unused weights would get no gradient
         mean, scale = _colours(transformers, name)
-        network = network.float()  # whatever it was saved as
+        network = network.float()  # it may be saved in half precision
         self._set_up(network, side, mean, scale, output, grid, normalised)
 
     def maps(
         self,
         pixels: Tensor,  # (N, 3, S, S)
     ) -> Tensor:  # (N, D, h, w) or (N, R, D)
-        """The last map, or the last sequence."""
-        last: Tensor = self.network(pixel_values=pixels).last_hidden_state
-        return last
+        """The last map or sequence of the network."""
+        maps: Tensor = self.network(pixel_values=pixels).last_hidden_state
+        return maps
 
 
 def _colours(transformers: Any, name: str) -> tuple[tuple[float, ...], tuple[float, ...]]:
-    """Mean and scale of each colour in pixels of 0 to 255."""
+    """The mean and scale of each colour, for pixels of 0 to 255."""
     try:
         path = transformers.utils.cached_file(name, "preprocessor_config.json")
-        settings = json.loads(Path(path).read_text(encoding="utf-8"))
-        mean, scale = (tuple(255 * float(value) for value in settings[key]) for key in ("image_mean", "image_std"))
+        config = json.loads(Path(path).read_text(encoding="utf-8"))
+        mean, scale = (tuple(255 * float(value) for value in config[key]) for key in ("image_mean", "image_std"))
     except (OSError, KeyError, TypeError):
         return IMAGENET_MEAN, IMAGENET_SCALE
     except ValueError as error:

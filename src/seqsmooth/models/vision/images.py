@@ -1,4 +1,4 @@
-"""Pictures from files, by Pillow."""
+"""Read pictures from files with Pillow."""
 
 from __future__ import annotations
 
@@ -21,24 +21,24 @@ def read_image(
     """Read a picture as a square of `side` pixels.
 
     Args:
-        path: any format that Pillow knows; grey and transparent pictures become RGB.
+        path: a file of any format that Pillow reads; grey and transparent pictures become RGB.
         side: S.
-        resize: scale it to so many pixels a side before the middle is cut out; the authors' 256. None: nothing is cut.
+        resize: scale to this side and cut out the middle; the authors' 256. None scales to `side` and cuts nothing.
     """
     try:
         from PIL import Image
     except ImportError as error:
         raise checks.missing("Pillow", "pictures", "toolkit") from error
-    whole = side if resize is None else resize
+    full = side if resize is None else resize
     checks.at_least("side", side, 1)
-    checks.must(whole >= side, "resize", f"{side} or more, as `side`", whole)
+    checks.must(full >= side, "resize", f"{side} or more, as `side`", full)
     path = check_source("image", path)
     try:
         with Image.open(path) as picture:
-            scaled = picture.convert("RGB").resize((whole, whole), Image.Resampling.BILINEAR)
+            scaled = picture.convert("RGB").resize((full, full), Image.Resampling.BILINEAR)
     except (OSError, ValueError, SyntaxError, Image.DecompressionBombError) as error:  # what Pillow's readers raise
-        raise ValueError(f"`image` must be a whole picture, but {path} is damaged or none at all instead.") from error
-    edge = (whole - side) // 2
+        raise ValueError(f"The image {path} cannot be read as a picture; it may be damaged.") from error
+    edge = (full - side) // 2
     cut = np.array(scaled, dtype=np.uint8)[edge : edge + side, edge : edge + side]
     return torch.from_numpy(cut).permute(2, 0, 1).contiguous()
 
@@ -46,7 +46,7 @@ def read_image(
 def read_images(
     paths: Sequence[str | os.PathLike[str]], side: int = 224, *, resize: int | None = None, workers: int = 2
 ) -> Tensor:  # (N, 3, S, S) uint8
-    """Read pictures in their order, some at a time: decoding holds no lock."""
+    """Read pictures in their order, `workers` at a time; decoding releases the interpreter's lock."""
     checks.must(len(paths) > 0, "paths", "one or more", "none")
     with ThreadPoolExecutor(checks.at_least("workers", workers, 1)) as pool:
         return torch.stack(list(pool.map(partial(read_image, side=side, resize=resize), paths)))
