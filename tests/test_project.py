@@ -7,9 +7,11 @@ import os
 import re
 import shutil
 import subprocess
+import sys
 import textwrap
 import tomllib
 from pathlib import Path
+from types import ModuleType
 
 import pytest
 
@@ -129,3 +131,49 @@ def test_the_changelog_knows_this_version() -> None:
         (ROOT / "CHANGELOG.md").read_text(encoding="utf-8"),
         re.MULTILINE,
     )
+
+
+@pytest.fixture
+def build(monkeypatch: pytest.MonkeyPatch) -> ModuleType:
+    """hatch_build.py, which the builder of the wheel runs; that need not be installed here."""
+    interface = ModuleType("hatchling.metadata.plugin.interface")
+    monkeypatch.setattr(interface, "MetadataHookInterface", object, raising=False)
+    monkeypatch.setitem(sys.modules, interface.__name__, interface)
+    spec = importlib.util.spec_from_file_location("hatch_build", ROOT / "hatch_build.py")
+    assert spec is not None
+    assert spec.loader is not None
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    return module
+
+
+def test_links_of_the_description_work_without_the_repository(build: ModuleType) -> None:
+    readme = (ROOT / "README.md").read_text(encoding="utf-8")
+    home = "https://example.org/us/seqsmooth"
+    relative = re.compile(r"\]\((?!https?:|#)([^)]+)\)")
+    paths = relative.findall(readme)
+    assert paths
+    assert relative.findall(build.describe(readme, None)) == relative.findall(build.describe(readme, home)) == []
+    absolute = build.describe(readme, home)
+    for path in paths:
+        assert (ROOT / path.split("#")[0]).exists(), path
+        assert f"({home}/blob/main/{path})" in absolute or f"({home}/raw/main/{path})" in absolute
+
+
+@pytest.mark.parametrize(
+    ("text", "without", "at"),
+    [
+        ("[a b](docs/a.md#c).", "a b (`docs/a.md#c`).", "[a b](https://h/blob/main/docs/a.md#c)."),
+        ("![p](docs/p.svg)", "", "![p](https://h/raw/main/docs/p.svg)"),
+        ("[x](https://x.org) [y](#y)", "[x](https://x.org) [y](#y)", "[x](https://x.org) [y](#y)"),
+    ],
+)
+def test_a_link_of_the_description(text: str, without: str, at: str, build: ModuleType) -> None:
+    assert build.describe(text, None).startswith(f"{without}\nNames such as")
+    assert build.describe(text, "https://h/") == at
+
+
+def test_the_metadata_knows_the_paper_and_what_the_source_holds() -> None:
+    settings = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))
+    assert settings["project"]["urls"]["Paper"] in (ROOT / "CITATION.cff").read_text(encoding="utf-8")
+    assert all((ROOT / path).exists() for path in settings["tool"]["hatch"]["build"]["targets"]["sdist"]["include"])
