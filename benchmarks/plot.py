@@ -24,7 +24,7 @@ def check(path: Path | None) -> None:
         return
     checks.one_of("plot", path.suffix, FORMATS)
     checks.must(path.parent.is_dir(), "plot", "in a folder that is there", str(path))
-    rule = "left out where matplotlib is not installed (pip install 'seqsmooth[toolkit]')"
+    rule = "left out where matplotlib is not installed (pip install 'seqsmooth[bench]')"
     checks.must(packages.is_installed("matplotlib"), "plot", rule, str(path))
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from mkdocs.structure.pages import Page
 
-WIDE = ("results.md",)
+WIDE = ("results.md", "results/glance.md")
 
 
 def on_page_markdown(markdown: str, page: Page, **_: object) -> str:

@@ -6,6 +6,7 @@ import shlex
 import subprocess
 import sys
 import time
+from pathlib import Path
 
 import pytest
 
@@ -212,3 +213,20 @@ def test_a_fault_of_ours_is_seen_whole(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(doctor, "start", fail)
     with pytest.raises(RuntimeError, match="ours"):
         main(["doctor"])
+
+
+@pytest.mark.parametrize("verb", ["record", "results", "choose"])
+def test_a_verb_that_moved_is_named(verb: str, capsys: pytest.CaptureFixture[str]) -> None:
+    with pytest.raises(SystemExit) as stopped:
+        main([verb, "runs", "--out", "results"])
+    assert stopped.value.code == 2
+    assert f"`seqsmooth {verb}` is now `seqsmooth report {verb}`." in capsys.readouterr().err
+
+
+def test_report_without_a_way_compares_runs(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    for words in (["report", "nowhere"], ["report", "runs", "nowhere"]):
+        assert main([*words, "--out", str(tmp_path / "out")]) == 2
+        assert "`run` must be the folder of a run" in capsys.readouterr().err
+    with pytest.raises(SystemExit):
+        main(["report", "runs", "nowhere", "--out", "x", "--optimizer.lr", "1"])
+    assert "There is no option --optimizer.lr" in capsys.readouterr().err

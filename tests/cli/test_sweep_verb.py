@@ -66,7 +66,7 @@ def test_a_sweep_runs_several_at_once_and_goes_on_after_a_failure(
     write(folder, held | {"configs": ["small.yaml"], "grid": {"data.fraction": [0.5, 1.0]}}, "both.sweep.yaml")
     assert main(words) == 0
     assert capsys.readouterr().err == "2 of 2 runs were done before\n"
-    assert main(["choose", "both.sweep.yaml"]) == 0
+    assert main(["report", "choose", "both.sweep.yaml"]) == 0
     best = max(Run.open(f"runs/small/fraction={value}/0").manifest["best"]["value"] for value in (0.5, 1.0))
     (line,) = (line for line in capsys.readouterr().out.splitlines() if line.endswith("best"))
     assert f" {best:.2f} " in line
@@ -176,7 +176,7 @@ def test_a_sweep_that_was_edited_is_not_done(folder: Path, capsys: pytest.Captur
     write(folder, {"configs": ["small.yaml"], "overrides": {"trainer.max_epochs": 7}}, "one.sweep.yaml")
     assert main(["train", "--sweep", "one.sweep.yaml"]) == 1
     assert "was begun with another config (other: `trainer.max_epochs`)" in capsys.readouterr().err
-    assert main(["choose", "one.sweep.yaml"]) == 2
+    assert main(["report", "choose", "one.sweep.yaml"]) == 2
     assert "was made with other values of `trainer.max_epochs`" in capsys.readouterr().err
     assert Run.open("runs/small/0").manifest["epochs"] == 1, "it is left as it was"
 

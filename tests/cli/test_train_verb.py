@@ -208,9 +208,9 @@ def test_a_package_that_is_missing_is_named(
 
 
 def test_help_shows_examples(capsys: pytest.CaptureFixture[str]) -> None:
-    for verb in ("train", "choose", "decode"):
+    for verb in ("train", "report choose", "decode"):
         with pytest.raises(SystemExit) as caught:
-            main([verb, "--help"])
+            main([*verb.split(), "--help"])
         assert caught.value.code == 0
         assert f"  seqsmooth {verb} " in capsys.readouterr().out.split("examples:")[1]
 

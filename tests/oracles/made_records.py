@@ -8,7 +8,7 @@ import numpy as np
 
 from seqsmooth.reports.behaviour import Behaviour, Recall
 from seqsmooth.reports.forcing import Bin, Corrupted
-from seqsmooth.reports.record import Record, Tally, Written
+from seqsmooth.reports.record import Output, Record, Tally
 
 ITEMS = 40
 
@@ -60,6 +60,6 @@ def record(row: str, seed: int, each: np.ndarray, **changes: Any) -> Record:
         "curve": {"epoch": [1, 2], "step": [2, 4], "nll": [3.0, 2.5], "cider": [80.0, float(each.mean())]},
         "scores": scores,
         "behaviour": behaviour(),
-        "examples": tuple(Written(str(n), f"{row} writes | {n}") for n in range(20)),
+        "examples": tuple(Output(str(n), f"{row} writes | {n}") for n in range(20)),
     }
     return Record(**{**held, **changes})

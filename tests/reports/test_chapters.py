@@ -7,10 +7,10 @@ import numpy as np
 import pytest
 
 from oracles.made_records import ITEMS, record
-from seqsmooth.reports.chapters import CHAPTERS, PAIRS, Chapter
+from oracles.result_pages import CHAPTERS, OUTLINE, results_of
 from seqsmooth.reports.paper import paper_tables
-from seqsmooth.reports.results import Results
-from seqsmooth.reports.results_tables import ordered, scores
+from seqsmooth.reports.results import Chapter
+from seqsmooth.reports.results_tables import main_scores, ordered
 from seqsmooth.training.bases import packaged_bases
 from seqsmooth.training.sweep import plan_sweep
 
@@ -43,19 +43,20 @@ def test_every_row_of_the_paper_has_a_config_of_its_name(chapter: Chapter, rows:
 @pytest.mark.parametrize(("whole", "told"), [(True, "not run"), (False, "")], ids=["whole", "part"])
 def test_a_chapter_of_some_rows_lists_no_others(whole: bool, told: str) -> None:
     made = [record(row, 0, np.full(ITEMS, value)) for row, value in (("Tok, GloVe", 91.0), ("MLE", 90.0))]
-    (group,) = Results(tuple(made)).groups
+    (table,) = results_of(made).tables
     chapter = replace(CHAPTERS[0], whole=whole)
-    labels = [label for label, _ in ordered(group, chapter)]
+    labels = [label for label, _ in ordered(table, chapter)]
     assert labels == list(chapter.rows) if whole else labels == ["MLE", "Tok, GloVe"]
-    page = scores(group, chapter).replace("\u00a0", " ")
+    page = main_scores(table, chapter).replace("\u00a0", " ")
     assert ("not run" in page) is bool(told)
     assert "| Tok, GloVe | 92.36 (+4.06) | 91.00 (1) | *+1.00* [+1.00, +1.00] |" in page
 
 
 def test_what_is_compared_has_configs(rows: dict[str, set[str]]) -> None:
     known = set.union(*rows.values())
-    assert {label for pair in PAIRS for label in pair} <= known
-    assert len(set(PAIRS)) == len(PAIRS)
+    assert {label for pair in OUTLINE.pairs for label in pair} <= known
+    assert len(set(OUTLINE.pairs)) == len(OUTLINE.pairs)
+    assert {label for labels in OUTLINE.summary.values() for label in labels} <= known
 
 
 def test_the_papers_numbers_agree_where_it_has_them_twice() -> None:

@@ -70,20 +70,20 @@ def test_the_verb(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytes
     law = "objective: {sequence: {kind: hamming, tau: 1}}"
     (tmp_path / "seq.yaml").write_text(f"data: {{folder: x}}\nmodel: {{kind: show_tell}}\n{law}\n", encoding="utf-8")
     (tmp_path / "grid.sweep.yaml").write_text(f"configs: [seq.yaml]\ngrid: {{{TAU}: [0.1, 0.2]}}\n", encoding="utf-8")
-    assert main(["choose", "grid.sweep.yaml"]) == 2
+    assert main(["report", "choose", "grid.sweep.yaml"]) == 2
     assert "`sweep` must be one with finished runs" in capsys.readouterr().err
     planned(tmp_path / "runs", 0.1, 0, 12.5)
-    assert main(["choose", "grid.sweep.yaml", "--out", "choice.json"]) == 0
+    assert main(["report", "choose", "grid.sweep.yaml", "--out", "choice.json"]) == 0
     printed = capsys.readouterr().out.splitlines()
     assert printed[1].split() == ["seq", "0.1", "12.50", "3", "best"]
     assert printed[2].endswith("unfinished: seed 0")
     held = json.loads((tmp_path / "choice.json").read_text(encoding="utf-8"))
     assert (held["sweep"], held["metric"]) == ("grid.sweep.yaml", "cider")
     assert [point["values"] for point in held["points"]] == [{TAU: 0.1}, {TAU: 0.2}]
-    assert main(["choose", "grid.sweep.yaml", "--out", "choice.json"]) == 0, "again"
-    assert main(["choose", "nothing.sweep.yaml"]) == 2
-    assert main(["choose", "grid.sweep.yaml", "--out", "seq.yaml"]) == 2
-    assert "`out` must be a new file, or one of `seqsmooth choose`" in capsys.readouterr().err
+    assert main(["report", "choose", "grid.sweep.yaml", "--out", "choice.json"]) == 0, "again"
+    assert main(["report", "choose", "nothing.sweep.yaml"]) == 2
+    assert main(["report", "choose", "grid.sweep.yaml", "--out", "seq.yaml"]) == 2
+    assert "`out` must be a new file, or one of `seqsmooth report choose`" in capsys.readouterr().err
     assert "show_tell" in (tmp_path / "seq.yaml").read_text(encoding="utf-8")
 
 

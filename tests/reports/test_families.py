@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Mapping
+
 import numpy as np
 import pytest
 
+from oracles.result_pages import OUTLINE
 from seqsmooth.metrics.trainings import Difference, Trained, compare_trainings
-from seqsmooth.reports.families import POOLS, Parts, families
-from seqsmooth.reports.results import BASELINE, Group
+from seqsmooth.reports.families import Family, LabelParts, families
+from seqsmooth.reports.rows import BASELINE, Table
 
 SCORES = {
     BASELINE: [10.0, 12.0, 11.0],
@@ -24,13 +27,22 @@ LISTED = [label for label in SCORES if label != "Seq, constant, V_refs"]
 PAPER = {label: 2.0 * SCORES[label][0] for label in LISTED}
 
 
-class Known(Group):
+POOLS = OUTLINE.pools
+
+
+def taken_together(table: Table, labels: Iterable[str], paper: Mapping[str, float]) -> list[Family]:
+    return families(table, labels, paper, POOLS, OUTLINE.contrasts)
+
+
+class Known(Table):
     """A table of trainings that are known, without records."""
 
     def __init__(self, known: dict[str, Trained]) -> None:
-        self.__dict__.update(table="", split="test", lines=(), known=known, _trained={"cider": known})
+        self.__dict__.update(name="", split="test", rows=(), known=known, _trained={"cider": known})
 
-    def line(self, label: str) -> object:  # type: ignore[override]
+    main = "cider"  # type: ignore[assignment]
+
+    def row(self, label: str) -> object:  # type: ignore[override]
         """Only whether it is there is asked."""
         return self.__dict__["known"].get(label)
 
@@ -46,7 +58,7 @@ class Scored(Known):
 
 def test_families_are_means_of_first_seeds() -> None:
     group = Scored(SCORES)
-    made = {(one.name, one.minus): one for one in families(group, "cider", LISTED, PAPER)}
+    made = {(one.name, one.minus): one for one in taken_together(group, LISTED, PAPER)}
     assert made.keys() == {("Seq", BASELINE), ("Seq, lazy", BASELINE), ("Hamming", BASELINE), ("Seq", "Seq, lazy")}
     assert made["Seq", BASELINE].ours.value == pytest.approx(15 - 11)
     assert made["Seq, lazy", BASELINE].ours.value == pytest.approx(12.5 - 11)
@@ -58,7 +70,7 @@ def test_families_are_means_of_first_seeds() -> None:
 
 def test_the_interval_is_that_of_so_many_trainings() -> None:
     group = Scored(SCORES)
-    (seq,) = (one for one in families(group, "cider", LISTED, {}) if (one.name, one.minus) == ("Seq", BASELINE))
+    (seq,) = (one for one in taken_together(group, LISTED, {}) if (one.name, one.minus) == ("Seq", BASELINE))
     draws = group.__dict__["known"][BASELINE].resampled
     rows = np.array([13.0, 14.0, 18.0])
     single = Trained(rows, rows[:, None] + (draws[0] - SCORES[BASELINE][0]))
@@ -75,7 +87,7 @@ def test_only_matched_rows_are_subtracted() -> None:
     rest = {label: values for label, values in SCORES.items() if label != "Seq, lazy, Hamming, V_refs"}
     rest |= {f"{kind}, CIDEr, {pool}": [20.0] for kind in ("Seq", "Seq, lazy") for pool in ("V", "V_batch")}
     rest |= {"Tok-Seq, Hamming, V": [20.0], "Tok-Seq, Hamming, V_batch": [20.0], "Tok-Seq, CIDEr, V_refs": [60.0]}
-    made = {(one.name, one.minus): one for one in families(Scored(rest), "cider", rest, {})}
+    made = {(one.name, one.minus): one for one in taken_together(Scored(rest), rest, {})}
     assert made["Tok-Seq", BASELINE].rows == 3
     assert ("Tok-Seq", "Seq") not in made
     assert made["Seq", "Seq, lazy"].rows == 4
@@ -83,7 +95,7 @@ def test_only_matched_rows_are_subtracted() -> None:
 
 def test_a_table_in_which_nothing_can_be_subtracted_has_no_families() -> None:
     few = {label: values for label, values in SCORES.items() if "lazy" not in label}
-    assert families(Scored(few), "cider", few, {}) == []
+    assert taken_together(Scored(few), few, {}) == []
 
 
 def simulated(source: np.random.Generator, effects: dict[str, float], items: int = 50) -> Known:
@@ -109,7 +121,7 @@ def test_intervals_hold_the_mean_of_the_rows_at_least_as_often_as_they_say() -> 
         effects = dict(zip(labels, source.normal(0.7, 0.3, 6).tolist(), strict=True))
         seq, lazy = np.array(list(effects.values())).reshape(2, 3).mean(1)
         truth = {("Hamming", BASELINE): (seq + lazy) / 2, ("Seq", "Seq, lazy"): seq - lazy}
-        for one in families(simulated(source, effects), "cider", labels, {}):
+        for one in taken_together(simulated(source, effects), labels, {}):
             if (which := (one.name, one.minus)) in truth:
                 assert one.ours.trainings is not None
                 held[which] += one.ours.trainings[0] <= truth[which] <= one.ours.trainings[1]
@@ -122,4 +134,4 @@ def test_intervals_hold_the_mean_of_the_rows_at_least_as_often_as_they_say() -> 
 
 @pytest.mark.parametrize("label", ["MLE", "Tok, GloVe", "Tok, GloVe r^freq", "Label smoothing", "Seq, V", "a, b, c"])
 def test_rows_without_a_pool_have_no_parts(label: str) -> None:
-    assert Parts.of(label) is None
+    assert LabelParts.of(label, POOLS) is None

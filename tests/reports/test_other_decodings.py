@@ -9,11 +9,12 @@ import pytest
 
 from oracles.made_records import ITEMS, record
 from seqsmooth.reports.record import Record
-from seqsmooth.reports.results import RESAMPLES, SEED, Results
+from seqsmooth.reports.results import Results
 from seqsmooth.reports.results_tables import variants
 
 SOURCE = np.random.default_rng(0)
 EACH = SOURCE.normal(0, 20, ITEMS) + SOURCE.normal(0, 2, (2, ITEMS))  # easy items are easy for both: pairs matter
+RESAMPLES, SEED = 1000, 0
 FIVE: dict[str, Any] = {"members": (0, 1, 2, 3, 4), "decoding": {"beam": 3}}
 
 
@@ -23,7 +24,7 @@ def made(row: str, each: np.ndarray, name: str, **changes: Any) -> Record:
 
 def cells(*records: Record) -> dict[tuple[str, ...], str]:
     """The last column by loss, models and beam."""
-    lines = variants(Results(records)).replace("\u00a0", " ").splitlines()
+    lines = variants(Results(tuple(records))).replace("\u00a0", " ").splitlines()
     assert lines[0].endswith("| CIDEr - MLE [95 %: items] |")
     rows = [[cell.strip() for cell in line.strip("|").split("|")] for line in lines[2:]]
     return {(loss, of, beam): last for loss, _, _, of, beam, *_, last in rows}

@@ -3,7 +3,7 @@ from __future__ import annotations
 import json
 import re
 import shutil
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import replace
 from html.parser import HTMLParser
 from pathlib import Path
@@ -17,10 +17,11 @@ from oracles.demo_runs import train_runs
 from seqsmooth.cli.main import main
 from seqsmooth.decoding import load_hypotheses
 from seqsmooth.metrics.report import Report
-from seqsmooth.reports import Wish, write_report
+from seqsmooth.metrics.scores import Scores
+from seqsmooth.reports import Row, gather, write_report
 from seqsmooth.reports.behaviour import Recall, behaviour, recalls
-from seqsmooth.reports.examples import choose
-from seqsmooth.reports.rows import find_row, gather
+from seqsmooth.reports.examples import draw_examples
+from seqsmooth.reports.rows import find_row
 from seqsmooth.training.runs import Run
 from seqsmooth.training.writing import DecodingOptions, write_split
 
@@ -40,32 +41,50 @@ def folders(root: Path) -> list[Path]:
     return sorted(path.parent for path in (root / "runs").rglob("manifest.json"))
 
 
+def gather_rows(folders: list[Path]) -> tuple[Row, ...]:
+    (table,) = gather(folders, "test")
+    return table.rows
+
+
 def test_runs_become_rows(folders: list[Path]) -> None:
-    rows = gather(folders[::-1], "test")
+    rows = gather_rows(folders[::-1])
     assert [row.label for row in rows] == ["MLE", "Tok"]
     assert [row.seeds for row in rows] == [(0, 1), (0, 1)]
-    ours = [100 * Report.load(run.scores("test")).scores["cider"].value for run in rows[0].runs]
+    ours = [100 * Report.load(run.scores("test")).scores["cider"].value for run in _runs(rows[0])]
     assert rows[0].values("cider") == pytest.approx(ours)
     assert find_row(rows, "demo/tok") is rows[1]
     assert find_row(rows, "nothing") is None
 
 
 def test_a_comparison_is_of_the_means_over_seeds(folders: list[Path]) -> None:
-    mle, tok = gather(folders, "test")
-    made = tok.against(mle, "cider", resamples=200, seed=0)
-    assert made.difference == pytest.approx(mean(tok.values("cider")) - mean(mle.values("cider")))
-    assert made.low <= made.difference <= made.high
-    back = mle.against(tok, "cider", resamples=200, seed=0)
-    assert (back.difference, back.p_value) == pytest.approx((-made.difference, made.p_value))
+    (table,) = gather(folders, "test")
+    mle, tok = table.rows
+    table = replace(table, resamples=200)
+    made, back = table.difference("cider", "Tok", "MLE"), table.difference("cider", "MLE", "Tok")
+    assert made is not None
+    assert back is not None
+    low, high = made.items
+    assert made.value == pytest.approx(mean(tok.values("cider")) - mean(mle.values("cider")))
+    assert low <= made.value <= high
+    assert made.trainings is None, "two seeds"
+    assert (back.value, back.p_value) == pytest.approx((-made.value, made.p_value))
     # By hand: the same items drawn for both, the items' scores averaged over seeds.
     each = [
-        np.mean([[scores["cider"][name] for name in row.scores[0]["cider"]] for scores in row.scores], 0)
+        np.mean([[scores["cider"][name] for name in scores["cider"]] for scores in _scores(row)], 0)
         for row in (tok, mle)
     ]
     drawn = np.random.default_rng(0).integers(12, size=(200, 12))
     differences = 100 * (each[0] - each[1])[drawn].mean(1)
-    assert made.low == pytest.approx(np.quantile(differences, 0.025))
-    assert made.high == pytest.approx(np.quantile(differences, 0.975))
+    assert low == pytest.approx(np.quantile(differences, 0.025))
+    assert high == pytest.approx(np.quantile(differences, 0.975))
+
+
+def _runs(row: Row) -> list[Run]:
+    return [record.run for record in row.records if record.run is not None]
+
+
+def _scores(row: Row) -> list[Mapping[str, Scores]]:
+    return [Report.load(run.scores("test")).scores for run in _runs(row)]
 
 
 def test_recall_counts_words_of_references_by_their_frequency() -> None:
@@ -116,17 +135,18 @@ def test_decode_observes_in_the_same_breath(
 
 
 def test_examples_are_drawn_by_the_seed(root: Path, folders: list[Path]) -> None:
-    rows = gather(folders, "test")
-    corpus = rows[0].runs[0].corpus()
-    ours = choose(rows, corpus, "test", 4, 0, root / "pictures")
-    assert ours == choose(rows, corpus, "test", 4, 0, root / "pictures")
-    assert [one.name for one in ours] != [one.name for one in choose(rows, corpus, "test", 4, 1)]
+    rows = gather_rows(folders)
+    (run, _), corpus = _runs(rows[1]), _runs(rows[0])[0].corpus()
+    ours = draw_examples(rows, 4, 0, root / "pictures")
+    assert ours == draw_examples(rows, 4, 0, root / "pictures")
+    assert [one.name for one in ours] != [one.name for one in draw_examples(rows, 4, 1)]
     assert all(one.picture.startswith("data:image/png;base64,") for one in ours)
-    assert len(choose(rows, corpus, "test", 99, 0)) == 12
-    texts = dict(rows[1].runs[0].hypotheses("test"))
+    assert len(draw_examples(rows, 99, 0)) == 12
+    texts = dict(run.hypotheses("test"))
+    each = Report.load(run.scores("test")).scores["cider"].each
     for one in ours:
         words = corpus.vocabulary.decode(texts[int(one.name)][0].tokens)
-        assert one.written[1][0] == " ".join(words)
+        assert one.outputs[1] == (" ".join(words), pytest.approx(100 * each[one.name]))
 
 
 class Balanced(HTMLParser):
@@ -165,6 +185,7 @@ def test_the_verb_writes_a_whole_report(
     assert all(source.startswith("data:") for source in page.sources), "nothing is loaded from elsewhere"
     listed = (tmp_path / "out" / "index.html").read_text(encoding="utf-8")
     assert listed.count("<tr>") == 1 + 4
+    assert "the same model and data" not in html, "it says only what it has checked"
     assert "demo/tok" in listed
     held = json.loads((tmp_path / "out" / "report.json").read_text(encoding="utf-8"))
     assert list(held["tables"][0]["rows"]) == ["MLE", "Tok"]
@@ -197,7 +218,7 @@ def test_bad_input_is_one_sentence(
 
 def test_what_is_no_run_and_what_is_there_twice(folders: list[Path], tmp_path: Path) -> None:
     with pytest.raises(ValueError, match="must be the folder of a run"):
-        write_report(Wish([tmp_path], tmp_path / "out"))
+        write_report([tmp_path], tmp_path / "out")
     shutil.copytree(folders[0], tmp_path / "copy")
     with pytest.raises(ValueError, match="are both of seed 0"):
         gather([folders[0], tmp_path / "copy"], "test")
@@ -211,8 +232,8 @@ def test_runs_without_scores_are_scored(folders: list[Path], tmp_path: Path) -> 
     shutil.copytree(folders[0], tmp_path / "run")
     known = Report.load(tmp_path / "run" / "scores" / "test.json").scores["cider"].value
     (tmp_path / "run" / "scores" / "test.json").unlink()
-    (row,) = gather([tmp_path / "run"], "test")
-    assert row.scores[0]["cider"].value == pytest.approx(known)
+    (row,) = gather_rows([tmp_path / "run"])
+    assert row.first.scores["cider"].value == pytest.approx(100 * known)
 
 
 @pytest.mark.parametrize(
@@ -234,7 +255,7 @@ def test_runs_that_differ_in_more_than_their_seed_are_no_row(
         gather([folders[0], tmp_path / "other"], "test")
     held["config"]["row"] = held["row"] = "Another loss"
     (tmp_path / "other" / "manifest.json").write_text(json.dumps(held))
-    assert [row.label for row in gather([folders[0], tmp_path / "other"], "test")] == ["MLE", "Another loss"]
+    assert [row.label for row in gather_rows([folders[0], tmp_path / "other"])] == ["MLE", "Another loss"]
 
 
 def test_a_run_from_before_an_option_came_has_its_default(folders: list[Path], tmp_path: Path) -> None:
@@ -243,8 +264,8 @@ def test_a_run_from_before_an_option_came_has_its_default(folders: list[Path], t
     assert held["config"]["data"].pop("fraction") == 1.0
     (tmp_path / "other" / "manifest.json").write_text(json.dumps(held))
     for pair in ([folders[0], tmp_path / "other"], [tmp_path / "other", folders[0]]):
-        (row,) = gather(pair, "test")
-        assert len(row.scores) == 2
+        (row,) = gather_rows(pair)
+        assert len(row.records) == 2
     held["config"]["data"]["no such key"] = 1  # of a version that this one does not know
     (tmp_path / "other" / "manifest.json").write_text(json.dumps(held))
     with pytest.raises(ValueError, match=r"differ in `data\.fraction`, `data\.no such key`"):
@@ -261,11 +282,11 @@ def test_rows_decoded_in_different_ways_do_not_compare(folders: list[Path], tmp_
 
     decode_greedily(tok)
     with pytest.raises(ValueError, match="`runs` must be decoded as their configs say in a table"):
-        write_report(Wish([mle, tok], tmp_path / "out", resamples=10))
+        write_report([mle, tok], tmp_path / "out", resamples=10)
     with pytest.raises(ValueError, match="differ in how they were decoded"):
         gather([folders[3], tok], "test")
     decode_greedily(mle)
-    write_report(Wish([mle, tok], tmp_path / "out", resamples=10))
+    write_report([mle, tok], tmp_path / "out", resamples=10)
 
 
 def test_hypotheses_that_are_cut_short_are_one_sentence(folders: list[Path], tmp_path: Path) -> None:
@@ -280,7 +301,7 @@ def test_a_report_replaces_nothing_but_a_report(folders: list[Path], tmp_path: P
     (tmp_path / "site").mkdir()
     (tmp_path / "site" / "index.html").write_text("mine")
     with pytest.raises(ValueError, match=r"`out` must be a new folder, or one of a report.*index\.html is no report"):
-        write_report(Wish(folders, tmp_path / "site", resamples=10))
+        write_report(folders, tmp_path / "site", resamples=10)
     assert [path.name for path in (tmp_path / "site").iterdir()] == ["index.html"]
 
 
@@ -288,12 +309,12 @@ def test_scores_of_two_signatures_are_no_row(folders: list[Path], tmp_path: Path
     shutil.copytree(folders[1], tmp_path / "other")
     path = tmp_path / "other" / "scores" / "test.json"
     path.write_text(path.read_text().replace("cider:D|", "cider:E|"))
-    with pytest.raises(ValueError, match="`runs` must be scored by one signature of a metric in a row"):
+    with pytest.raises(ValueError, match="`records` must be of one signature of cider in a table"):
         gather([folders[0], tmp_path / "other"], "test")
 
 
 def test_a_baseline_that_several_rows_could_be_is_none(folders: list[Path]) -> None:
-    mle, tok = gather(folders, "test")
+    mle, tok = gather_rows(folders)
     points = [replace(mle, label=f"MLE (lr {rate})") for rate in (0.1, 0.2)]
     assert find_row([*points, tok], "MLE") is None, "the first would be as good as the second"
     assert find_row([*points, tok], "mle (lr 0.2)") is points[1]

@@ -13,14 +13,14 @@ import numpy as np
 import pytest
 
 from oracles.made_records import ITEMS, record
+from oracles.result_pages import CHAPTERS, charts_of, results_of, text_of
 from seqsmooth.metrics.trainings import Difference
-from seqsmooth.reports import differences
-from seqsmooth.reports.chapters import CHAPTERS
-from seqsmooth.reports.glance import NOTE, Glance
+from seqsmooth.reports.figures import difference_interval
+from seqsmooth.reports.formats import difference_cells, markdown_table
+from seqsmooth.reports.glance import RULE, Glance
 from seqsmooth.reports.record import Record
 from seqsmooth.reports.results import Results
-from seqsmooth.reports.results_page import make_page, text
-from seqsmooth.reports.results_tables import table
+from seqsmooth.reports.results_pages import MARK, make_pages
 
 ROOT = Path(__file__).resolve().parents[2]
 COCO, STAGE_TWO = CHAPTERS[0].table, CHAPTERS[-1].table
@@ -50,7 +50,7 @@ def results() -> Results:
     made += several("Tok, GloVe", 1.1, 1, table=MULTI, split="news", items="others")
     made += several("MLE", 0.0, 1, table=MULTI, split="news", items="others")
     made += several("Seq, BLEU-4, V_batch", 2.0, 3, table=STAGE_TWO)  # no MLE to compare with
-    return Results(tuple(made))
+    return results_of(made)
 
 
 def cells(page: str, label: str) -> list[str]:
@@ -60,12 +60,12 @@ def cells(page: str, label: str) -> list[str]:
 
 
 def test_a_cell_is_the_difference_its_wider_interval_and_the_seeds(results: Results) -> None:
-    told = text(make_page(results))
-    glance, chapters = told.split("## How to read the tables")
+    told = text_of(results)
+    glance, chapters = told.split("## Captioning without attention\n")
     head = cells(glance, "loss")
     assert head[1:] == [
-        "[COCO](#captioning-without-attention), CIDEr",
-        "[Multi30k De-En](#translation-multi30k-german-english), CIDEr",
+        "[COCO](results/coco.md), CIDEr",
+        "[Multi30k De-En](results/multi30k.md), CIDEr",
     ], "test sets with MLE alone"
     apart = [mean(scored(above, s).mean() for s in range(3)) for above in (9.0, 0.0)]
     own = cells(chapters, "Seq, CIDEr, V_refs")
@@ -79,7 +79,7 @@ def test_a_cell_is_the_difference_its_wider_interval_and_the_seeds(results: Resu
 
 
 def test_rows_are_losses_of_several_sets_or_seeds_by_kind(results: Results) -> None:
-    glance = text(make_page(results)).split("## How to read the tables")[0]
+    glance = text_of(results).split("## All losses on all sets\n")[1].split("\n## ")[0]
     labels = [line.split("|")[1].strip() for line in glance.replace("\u00a0", " ").splitlines() if line[:2] == "| "]
     assert labels == ["loss", "MLE", "Label smoothing", "Tok, GloVe", "Seq, CIDEr, V_refs", "seeds of one loss, ±"]
     pooled = np.sqrt(np.mean([np.var([scored(a, s).mean() for s in range(3)], ddof=1) for a in (0.0, 9.0, 0.0)]))
@@ -87,7 +87,7 @@ def test_rows_are_losses_of_several_sets_or_seeds_by_kind(results: Results) -> N
 
 
 def test_the_chart_has_a_panel_for_each_set(results: Results) -> None:
-    svg = make_page(results).charts["glance.svg"]
+    svg = charts_of(make_pages(results))["glance.svg"]
     assert ">COCO, CIDEr<" in svg
     assert ">Multi30k De-En, CIDEr<" in svg
     assert svg.count("<circle") == 3 + 2
@@ -97,20 +97,18 @@ def test_the_chart_has_a_panel_for_each_set(results: Results) -> None:
 def test_a_set_again_with_other_values_has_no_column(results: Results) -> None:
     again = next(chapter for chapter in CHAPTERS if not chapter.glance)
     values = several("MLE", 0.0, 3, table=again.table) + several("Seq, Edit, V_refs", 9.0, 3, table=again.table)
-    more = text(make_page(Results((*results.records, *values))))
+    more = text_of(results_of([*results.records, *values]))
     assert f"## {again.title}" in more
-    glance = "## At a glance", "## How to read the tables"
-    parts = [page.split(glance[0])[1].split(glance[1])[0] for page in (more, text(make_page(results)))]
+    parts = [page.split("## All losses on all sets\n")[1].split("\n## ")[0] for page in (more, text_of(results))]
     assert parts[0] == parts[1]
 
 
 def test_one_set_is_its_own_chapter(results: Results) -> None:
-    alone = Results(tuple(one for one in results.records if one.facts["table"] == COCO))
-    page = make_page(alone)
-    assert "## At a glance" not in text(page)
-    assert "glance.svg" not in page.charts
+    alone = results_of([one for one in results.records if one.facts["table"] == COCO])
+    assert "All losses on all sets" not in text_of(alone)
+    assert "glance.svg" not in charts_of(make_pages(alone))
     nothing = several("MLE", 0.0, 3, table=COCO) + several("MLE", 1.0, 3, table=MULTI)
-    assert "## At a glance" not in text(make_page(Results(tuple(nothing)))), "nothing to compare"
+    assert "All losses on all sets" not in text_of(results_of(nothing)), "nothing to compare"
 
 
 def test_a_set_whose_mle_was_not_scored_has_no_column(results: Results) -> None:
@@ -119,16 +117,16 @@ def test_a_set_whose_mle_was_not_scored_has_no_column(results: Results) -> None:
         lacks = one.facts["table"] == MULTI and one.facts["row"] == "MLE"
         scores = {name: tally for name, tally in one.scores.items() if not (lacks and name == "cider")}
         held.append(replace(one, scores=scores))
-    groups = Results(tuple(held)).groups
-    found = Glance.of([(CHAPTERS[0], group) for group in groups])
-    assert [group.table for _, group in found.sets] == [COCO]
+    found = Glance.of([(CHAPTERS[0], table) for table in results_of(held).tables])
+    assert [table.name for _, table in found.sets] == [COCO]
 
 
 def test_chapters_come_in_order_and_a_split_after_its_test() -> None:
     tables = (STAGE_TWO, GERMAN, "another", FRENCH, COCO)
     made = [one for name in tables for one in several("MLE", 0.0, 1, table=name)]
     made = several("MLE", 0.0, 1, table=FRENCH, split="newstest2014", items="others") + made
-    titles = re.findall("^## (.*)$", text(make_page(Results(tuple(made)))), re.MULTILINE)
+    titles = re.findall("^## (.*)$", text_of(results_of(made)), re.MULTILINE)
+    assert titles[0] == "All tables"
     assert titles[1:-1] == [
         "Captioning without attention",
         "Translation: Tatoeba English-French",
@@ -137,7 +135,7 @@ def test_chapters_come_in_order_and_a_split_after_its_test() -> None:
         "Stage two on 480 pictures",
         "another",
     ]
-    assert titles[-1] == "Not run"
+    assert titles[-1] == "How to read the tables"
     names = [chapter.title for chapter in CHAPTERS]
     translations = [title for title in names if title.startswith("Translation")]
     assert translations == sorted(translations)
@@ -145,29 +143,28 @@ def test_chapters_come_in_order_and_a_split_after_its_test() -> None:
 
 
 def test_what_is_true_of_all_tables_is_said_once(results: Results) -> None:
-    told = text(make_page(results))
+    told = text_of(results)
     for words in ("nats a token of the test references", "none picked", "paired bootstrap", "**Seconds a run** are"):
         assert told.count(words) == 1
-    reading = told.split("## How to read the tables")[1].split("\n## ")[0]
+    reading = told.split("## How to read the tables\n")[1].split("\n## ")[0]
     # All are begun within three seconds, and 120 seconds long.
     trained = {(one.facts["name"], one.facts["seed"]) for one in results.records}
     assert f"while up to {len(trained) - 1} others shared the device" in reading
-    assert "[Benchmarks](benchmarks.md)" in reading
 
 
 def test_two_runs_at_once_shared_the_device_with_another() -> None:
-    told = text(make_page(Results(tuple(several("MLE", 0.0, 2)))))
+    told = text_of(results_of(several("MLE", 0.0, 2)))
     assert "the wall time of a run, while another shared the device:" in told
 
 
 def test_nothing_is_explained_that_is_not_there() -> None:
     bare = [replace(one, behaviour=None, examples=()) for one in several("MLE", 0.0, 1)]
-    told = text(make_page(Results(tuple(bare))))
+    told = text_of(results_of(bare))
     assert "Calibration error" not in told
     assert "none picked" not in told
     assert "shared the device" not in told, "one run"
     only = [record("MLE", 0, scored(0.0, 0), variant="wide", decoding={"beam": 9})]
-    assert "## Beams and ensembles" in text(make_page(Results(tuple(only))))
+    assert "## Beams and ensembles" in text_of(results_of(only))
 
 
 def test_what_was_chosen_is_told_before_all_that_was_tried() -> None:
@@ -177,7 +174,7 @@ def test_what_was_chosen_is_told_before_all_that_was_tried() -> None:
         for tau, score in ((0.2, 91.0), (0.3, 90.0), (0.4, None))
     ]
     choices = {"grids/tok": {"kind": "seqsmooth choice 1", "metric": "cider", "points": points}}
-    told = text(make_page(Results(tuple(several("MLE", 0.0, 1)), choices))).split("## Grids")[1]
+    told = text_of(results_of(several("MLE", 0.0, 1), choices)).split("## Grids\n")[1]
     chosen, tried = told.split("<details")
     assert cells(chosen, "grids/tok") == ["grids/tok", "tok", "token.tau 0.1, sequence.tau 0.2", "91.00 CIDEr"]
     assert "90.00" not in chosen
@@ -211,36 +208,42 @@ class Folds(HTMLParser):
         self.open = None if tag == "details" else self.open
 
 
-@pytest.fixture
-def drawn() -> tuple[str, Folds]:
-    """The page of the documentation as a site shows it."""
+PAGES = [path for path in sorted((ROOT / "docs/results").glob("*.md")) if MARK in path.read_text(encoding="utf-8")]
+
+
+def shown(path: Path) -> tuple[str, Folds]:
+    """A page of the documentation as a site shows it."""
     markdown = pytest.importorskip("markdown", reason="needs markdown: pip install 'seqsmooth[dev]'")
-    page = (ROOT / "docs/results.md").read_text(encoding="utf-8")
-    html = markdown.markdown(page, extensions=["attr_list", "md_in_html", "tables", "toc"])
+    html = markdown.markdown(path.read_text(encoding="utf-8"), extensions=["attr_list", "md_in_html", "tables", "toc"])
     folds = Folds()
     folds.feed(html)
     return html, folds
 
 
-def test_folds_hold_tables_and_lists_that_are_drawn(drawn: tuple[str, Folds]) -> None:
-    html, folds = drawn
-    assert folds.open is None
-    kinds = {name: name.rpartition("-")[2] for name in folds.inside}
-    assert set(kinds.values()) == {"behaviour", "metrics", "examples", "commands", "points"}
-    for name, inside in folds.inside.items():
-        assert inside[0] == "summary"
-        assert ("li" if kinds[name] == "commands" else "table") in inside, f"{name} is Markdown that nobody read"
-    assert html.count("<details") == len(folds.inside) > 20
-    assert "|---" not in html
+def test_folds_hold_tables_and_lists_that_are_drawn() -> None:
+    kinds, number = set(), 0
+    for path in PAGES:
+        html, folds = shown(path)
+        assert folds.open is None
+        for name, inside in folds.inside.items():
+            kind = name.rpartition("-")[2]
+            kinds.add(kind)
+            assert inside[0] == "summary"
+            assert ("li" if kind == "commands" else "table") in inside, f"{name} is Markdown that nobody read"
+        assert html.count("<details") == len(folds.inside)
+        number += len(folds.inside)
+        assert "|---" not in html
+    assert kinds == {"behaviour", "metrics", "examples", "commands", "points"}
+    assert number > 20
 
 
-def test_the_headings_at_a_glance_lead_to_chapters(drawn: tuple[str, Folds]) -> None:
-    html, folds = drawn
-    glance = html.split('id="at-a-glance"')[1].split("</table>")[0]
-    found = re.findall('href="#([^"]*)"', glance)
-    assert len(found) > 3
-    assert set(found) <= set(folds.anchors)
-    assert "grids" in folds.anchors, "other pages lead there"
+def test_the_headings_of_sets_lead_to_their_pages() -> None:
+    for path in (ROOT / "docs/results.md", ROOT / "docs/results/glance.md"):
+        html, _ = shown(path)
+        found = re.findall('href="([^"]*)"', html.split("<thead>")[1].split("</thead>")[0])
+        assert len(found) > 3
+        assert all((path.parent / name).is_file() for name in found)
+        assert len(set(found)) == len(found)
 
 
 @pytest.mark.parametrize(
@@ -259,17 +262,17 @@ def test_how_sure_a_difference_is_looks_the_same_in_words_and_colours(
     items: tuple[float, float], trainings: tuple[float, float] | None, mark: str, colour: int
 ) -> None:
     made = Difference(0.5, items, trainings)
-    assert differences.told(made)[0] == f"{mark}+0.50{mark}"
-    drawn = differences.drawn("Tok", made)
+    assert difference_cells(made)[0] == f"{mark}+0.50{mark}"
+    drawn = difference_interval("Tok", made)
     assert (drawn.number, drawn.low, drawn.high) == (colour, *(trainings or items))
 
 
 def test_a_label_above_a_column_cannot_break_a_table() -> None:
-    head, *_ = table(["item", "a | <b>"], [["1", "two\nlines"]], numbers=False).splitlines()
+    head, *_ = markdown_table(["item", "a | <b>"], [["1", "two\nlines"]], numbers=False).splitlines()
     assert head == "| item | a \\| &lt;b> |"
-    assert table(["item", "b"], [["1", "two\nlines"]]).splitlines()[2] == "| 1 | two<br>lines |"
+    assert markdown_table(["item", "b"], [["1", "two\nlines"]]).splitlines()[2] == "| 1 | two<br>lines |"
 
 
 def test_the_rule_of_the_rows_is_stated(results: Results) -> None:
-    assert NOTE in text(make_page(results))
-    assert "every loss that ran on more than one set, or with 3 seeds or more on one" in NOTE
+    assert RULE in text_of(results)
+    assert "every loss that ran on more than one set, or with 3 seeds or more on one" in RULE

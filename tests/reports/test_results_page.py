@@ -11,14 +11,12 @@ import numpy as np
 import pytest
 
 from oracles.made_records import ITEMS, record
+from oracles.result_pages import CHAPTERS, charts_of, results_of, text_of, whole
 from seqsmooth.cli.main import main
-from seqsmooth.reports import results_page
-from seqsmooth.reports.chapters import CHAPTERS
 from seqsmooth.reports.paper import paper_tables
 from seqsmooth.reports.record import Record
 from seqsmooth.reports.results import Results, read_results
-from seqsmooth.reports.results_page import make_page, text
-from seqsmooth.reports.results_tables import NO_BREAK
+from seqsmooth.reports.results_pages import NOTHING, make_pages
 from seqsmooth.reports.times import at_once, busy
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -37,7 +35,7 @@ def several(row: str, above: float, seeds: int = 5, **changes: Any) -> list[Reco
 @pytest.fixture
 def results() -> Results:
     made = several("MLE", 0.0) + several("Tok-Seq, CIDEr, V_refs", 3.0) + several("Label smoothing", 0.1, seeds=1)
-    return Results(tuple(made))
+    return results_of(made)
 
 
 def row(page: str, label: str, nth: int = 0) -> list[str]:
@@ -46,7 +44,7 @@ def row(page: str, label: str, nth: int = 0) -> list[str]:
 
 
 def test_a_row_has_the_papers_number_and_ours(results: Results) -> None:
-    told = text(make_page(results))
+    told = text_of(results)
     assert row(told, "loss") == [
         *("loss", "paper (- MLE)", "ours (seeds)", "ours - MLE [95 %: items]", "[items and trainings]"),
     ]
@@ -63,7 +61,7 @@ def test_a_row_has_the_papers_number_and_ours(results: Results) -> None:
 
 
 def test_further_metrics_and_the_time_have_a_table(results: Results) -> None:
-    told = text(make_page(results)).split("<summary>Other metrics, and time</summary>")[1]
+    told = text_of(results).split("<summary>Other metrics, and time</summary>")[1]
     best = dict(zip(row(told, "loss"), row(told, "Tok-Seq, CIDEr, V_refs"), strict=True))
     assert best["BLEU-4, paper (- MLE)"] == "30.31 (+1.97)"
     assert best["BLEU-4, ours (seeds)"] == "32.00 ± 1.58 (5)", "30 to 34"
@@ -72,20 +70,19 @@ def test_further_metrics_and_the_time_have_a_table(results: Results) -> None:
 
 
 def test_the_papers_rows_come_in_its_order_and_none_is_missing(results: Results) -> None:
-    told = text(make_page(results)).split("### ")[0]
-    plain = told.replace("\u00a0", " ")
-    labels = [line.split("|")[1].strip() for line in plain.splitlines() if line.startswith("| ")][1:]
+    told = text_of(results).split("**CIDEr**")[1].split("### ")[0]
+    labels = [line.split("|")[1].strip() for line in told.splitlines() if line.startswith("| ")][1:]
     papers = [one.label for name in CHAPTERS[0].papers for one in paper_tables()[name]]
     assert labels == [*dict.fromkeys(papers), "Label smoothing"]
     assert len(paper_tables()["captioning without attention"]) == 22
     assert row(told, "Seq, lazy, CIDEr, V_batch")[1:] == ["90.81 (+2.51)", "not run", "", ""]
-    assert plain.count("| not run |") == len(labels) - 3
+    assert told.count("| not run |") == len(labels) - 3
 
 
 def test_intervals_are_those_of_a_loop() -> None:
     mle, tok = several("MLE", 0.0, seeds=3), several("Tok, GloVe", 1.0, seeds=3)
-    (group,) = Results((*mle, *tok)).groups
-    (made,) = group.differences("cider").values()
+    (table,) = results_of([*mle, *tok]).tables
+    (made,) = table.differences("cider").values()
     drawn = np.random.default_rng(0).integers(ITEMS, size=(1000, ITEMS))
     ours, theirs = (np.stack([scored(above, seed)[drawn].mean(1) for seed in range(3)]) for above in (1.0, 0.0))
     apart = ours.mean(0) - theirs.mean(0)
@@ -106,7 +103,7 @@ def _around(*several: np.ndarray) -> list[np.ndarray]:
 
 def test_what_items_alone_say_is_not_bold() -> None:
     made = several("MLE", 0.0) + several("Tok, GloVe", 9.0, seeds=1) + several("Seq, Hamming, V", 9.0, seeds=3)
-    told = text(make_page(Results(tuple(made))))
+    told = text_of(results_of(made))
     assert re.match(r"\*\+\d+\.\d\d\* \[", row(told, "Tok, GloVe")[3])
     assert re.match(r"\*\*\+\d+\.\d\d\*\* \[", row(told, "Seq, Hamming, V")[3])
 
@@ -114,13 +111,13 @@ def test_what_items_alone_say_is_not_bold() -> None:
 def test_seeds_of_one_loss_are_the_yardstick(results: Results) -> None:
     around = [[scored(above, seed).mean() for seed in range(5)] for above in (0.0, 3.0)]
     pooled = np.sqrt(np.mean([np.var(values, ddof=1) for values in around]))  # of as many seeds each
-    assert f"a standard deviation of {pooled:.2f} CIDEr (pooled over the 2 losses" in text(make_page(results))
-    alone = Results(tuple(several("MLE", 0.0)))
-    assert f"of {np.std(around[0], ddof=1):.2f} CIDEr (that of the only loss of" in text(make_page(alone))
+    assert f"a standard deviation of {pooled:.2f} CIDEr (pooled over the 2 losses" in text_of(results)
+    alone = results_of(several("MLE", 0.0))
+    assert f"of {np.std(around[0], ddof=1):.2f} CIDEr (that of the only loss of" in text_of(alone)
 
 
 def test_losses_are_compared_with_label_smoothing_too(results: Results) -> None:
-    told = text(make_page(results)).split("### Other differences")[1]
+    told = text_of(results).split("### Other differences")[1]
     found = row(told, "Tok-Seq, CIDEr, V_refs")
     apart = mean(scored(3.0, seed).mean() for seed in range(5)) - scored(0.1, 0).mean()
     assert found[1] == "Label smoothing"
@@ -129,8 +126,8 @@ def test_losses_are_compared_with_label_smoothing_too(results: Results) -> None:
 
 
 def test_behaviour_examples_commands_and_time_are_there(results: Results) -> None:
-    page = make_page(results)
-    told = text(page)
+    pages = make_pages(results)
+    told = whole(pages)
     # Five seeds of two losses and one of the third, 120 seconds each, begun one second after the other.
     assert "11 runs, 22.0 min of run time in 2.1 min on A GPU" in told
     behaves = row(told.split("### How the models behave")[1], "MLE")
@@ -139,19 +136,20 @@ def test_behaviour_examples_commands_and_time_are_there(results: Results) -> Non
     assert row(told, "7") == ["7", *(f"{label} writes \\| 7" for label in _shown(told))]
     assert _shown(told) == ["MLE", "Tok-Seq, CIDEr, V_refs", "Label smoothing"]
     assert "- MLE: `seqsmooth train configs/made/mle.yaml --seed 0 && seqsmooth decode runs/made/mle/0`" in told
-    names = {name.removeprefix("captioning-without-attention-").removesuffix(".svg") for name in page.charts}
+    names = {name.removeprefix("coco-").removesuffix(".svg") for name in charts_of(pages)}
     assert names == {"differences", "score", "validation-nll", "lengths", "recall", "calibration", "corrupted"}
-    for name in page.charts:
-        assert f"(results/{name})" in told
+    for name in charts_of(pages):
+        assert f"]({name})" in told, "beside the page"
 
 
 def test_the_papers_numbers_are_of_its_test_set(results: Results) -> None:
     held_out = several("MLE", -3.0, seeds=1, split="val", items="others")
-    told = text(make_page(Results((*results.records, *held_out)))).split("## Captioning without attention (val)\n\n")[1]
-    assert told.startswith("Those models of the table above that were decoded on the validation items, too")
+    told = text_of(results_of([*results.records, *held_out])).split("## Captioning without attention (val)\n\n")[1]
+    told = told.split("-->\n\n", 1)[1]
+    assert told.startswith("The models of the table of the test items that were decoded on the validation items, too")
     assert row(told, "loss") == ["loss", "ours (seeds)", "ours - MLE [95 %: items]", "[items and trainings]"]
     assert row(told, "MLE") == ["MLE", f"{scored(-3.0, 0).mean():.2f} (1)", "", ""]
-    assert "not run" not in told.split("## Not run")[0]
+    assert "| not run |" not in told
 
 
 def _shown(told: str) -> list[str]:
@@ -175,10 +173,8 @@ def test_less_data_beams_grids_and_other_splits_have_their_tables() -> None:
             {"config": "tok", "values": {"objective.token.tau": 0.2}, "score": None, "best": False},
         ],
     }
-    results = Results(tuple(made), {"grids/tok": grid}, "## What we found\n\nIt depends.")
-    page = make_page(results)
-    told = text(page)
-    less = told.split("## Learning curves: less training data")[1]
+    told = text_of(results_of(made, {"grids/tok": grid}, "## What we found\n\nIt depends."))
+    less = told.split("## Learning curves: less training data\n")[1]
     assert "Trained on 10 % for 2 epochs, 4 steps; 30 % for" in less
     assert "On less than all: 12 runs, 24.0 min of run time" in less
     assert [row(less, "loss", nth)[1:] for nth in (0, 1)] == [["10 %", "30 %", "100 %"]] * 2
@@ -187,8 +183,8 @@ def test_less_data_beams_grids_and_other_splits_have_their_tables() -> None:
     assert row(less, "Tok, GloVe", 1)[3].startswith(f"{mean(scored(1.0, s).mean() for s in range(5)):.2f} ± ")
     assert row(less, "Tok, GloVe", 1)[1].endswith(" (3)")
     assert len(row(less, "MLE")) == 4, "scores alone: it has no difference from itself"
-    otherwise = [line.split("test | ")[1] for line in told.split("## Beams")[1].split("## Grids")[0].splitlines()[4:-1]]
-    assert [line.replace(NO_BREAK, " ") for line in otherwise] == [  # of, beam, BLEU-4, ROUGE-L, CIDEr
+    otherwise = [line.split("test | ")[1] for line in told.split("## Beams")[1].split("## Grids")[0].splitlines()[6:-1]]
+    assert otherwise == [  # of, beam, BLEU-4, ROUGE-L, CIDEr
         f"seed 4 | 3 | 34.00 | 50.00 | {scored(0.0, 4).mean():.2f} |  |",  # as its config says, beside the other beam
         f"seed 4 | 9 | 34.00 | 50.00 | {scored(0.7, 0).mean():.2f} |  |",
         f"3 models | 5 | 30.00 | 50.00 | {scored(0.5, 0).mean():.2f} |  |",
@@ -196,8 +192,11 @@ def test_less_data_beams_grids_and_other_splits_have_their_tables() -> None:
     assert "| tok | 0.1 | **91.00** |" in told
     assert "| tok | 0.2 | unfinished |" in told
     assert "## Captioning without attention (news)" in told
-    assert told.index("## What we found") < told.index("## How to read the tables")
-    assert "(fraction" not in told.split("## Learning")[0], "runs on less data are no rows of the table"
+    assert "## Discussion" in told
+    assert "### What we found" in told
+    assert "(fraction" not in told.split("## Learning curves: less training data\n")[0], (
+        "runs on less data are no rows of the table"
+    )
     assert "22 runs, 44.0 min of run time" in told, "what is decoded again is not trained again"
 
 
@@ -217,13 +216,13 @@ def test_the_device_is_busy_while_a_run_goes_on() -> None:
 def test_records_that_do_not_compare_are_refused() -> None:
     other = record("Tok, GloVe", 0, scored(1.0, 0), items="others")
     with pytest.raises(ValueError, match="`records` must be of the same items of test in a table"):
-        make_page(Results((*several("MLE", 0.0), other)))
+        make_pages(results_of([*several("MLE", 0.0), other]))
     other = record("Tok, GloVe", 0, scored(1.0, 0))
     other.scores["cider"] = replace(other.scores["cider"], signature="cider:D|otherwise")  # type: ignore[index]
     with pytest.raises(ValueError, match="`records` must be of one signature of cider in a table"):
-        make_page(Results((*several("MLE", 0.0), other)))
+        make_pages(results_of([*several("MLE", 0.0), other]))
     with pytest.raises(ValueError, match="The runs of a row must be of different seeds"):
-        make_page(Results((*several("MLE", 0.0), record("MLE", 2, scored(0.0, 2)))))
+        make_pages(results_of([*several("MLE", 0.0), record("MLE", 2, scored(0.0, 2))]))
 
 
 def test_the_verb_writes_the_same_page_from_files(
@@ -235,16 +234,27 @@ def test_the_verb_writes_the_same_page_from_files(
         path.parent.mkdir(parents=True, exist_ok=True)
         one.save(path)
     (tmp_path / "kept" / "discussion.md").write_text("## In short\n")
-    words = ["results", "kept", "--out", "page.md"]
+    (tmp_path / "kept" / "summary.md").write_text("It helps.\n")
+    (tmp_path / "kept" / "pages.yaml").write_text((ROOT / "results" / "pages.yaml").read_text())
+    words = ["report", "results", "kept", "--out", "page.md"]
     assert main(words) == 0
-    told = (tmp_path / "page.md").read_text(encoding="utf-8")
-    assert "wrote page.md and 7 charts" in capsys.readouterr().err
-    assert "## In short" in told
-    alone = text(make_page(results, "page")).replace("## How to", "## In short\n\n## How to")
-    assert _rounded(told) == _rounded(alone), "single precision is enough"
-    assert {path.name for path in (tmp_path / "page").iterdir()} == make_page(results).charts.keys()
+    texts = {"discussion.md": "## In short\n", "summary.md": "It helps.\n"}
+    pages = make_pages(replace(results, texts=texts), "page")
+    assert "wrote page.md, 3 more pages and 7 charts" in capsys.readouterr().err
+    first = (tmp_path / "page.md").read_text(encoding="utf-8")
+    assert "It helps." in first
+    assert first == pages[0].text
+    for page in pages[1:]:
+        told = (tmp_path / "page" / f"{page.name}.md").read_text(encoding="utf-8")
+        assert f"- [{page.title}](page/{page.name}.md)" in first
+        assert _rounded(told) == _rounded(page.text), "single precision is enough"
+    names = {path.name for path in (tmp_path / "page").iterdir()}
+    assert names == charts_of(pages).keys() | {f"{page.name}.md" for page in pages[1:]}
+    (tmp_path / "page" / "gone.md").write_text(pages[1].text)
+    (tmp_path / "page" / "mine.md").write_text("# Mine\n")
     assert main(words) == 0, "again, over what is there"
-    assert (tmp_path / "page.md").read_text(encoding="utf-8") == told
+    assert {path.name for path in (tmp_path / "page").iterdir()} == names | {"mine.md"}, "a page that is no more goes"
+    assert (tmp_path / "page.md").read_text(encoding="utf-8") == first
 
 
 def _rounded(told: str) -> str:
@@ -269,7 +279,7 @@ def test_bad_words_are_one_sentence(
     capsys: pytest.CaptureFixture[str],
 ) -> None:
     monkeypatch.chdir(tmp_path)
-    assert main(["results", *words]) == 2
+    assert main(["report", "results", *words]) == 2
     assert sentence in capsys.readouterr().err
 
 
@@ -281,12 +291,14 @@ def test_other_files_are_refused(held: str, tmp_path: Path) -> None:
 
 
 def test_the_page_of_the_documentation_holds_the_committed_records() -> None:
-    page = make_page(read_results(ROOT / "results"))
-    assert (ROOT / "docs" / "results.md").read_text(encoding="utf-8") == text(page), "run `make results`"
+    first, *pages = make_pages(read_results(ROOT / "results"))
+    assert (ROOT / "docs" / "results.md").read_text(encoding="utf-8") == first.text, "run `make results`"
     folder = ROOT / "docs" / "results"
+    for page in pages:
+        assert (folder / f"{page.name}.md").read_text(encoding="utf-8") == page.text, "run `make results`"
     drawn = {path.name: path.read_text(encoding="utf-8") for path in sorted(folder.glob("*.svg"))}
-    assert drawn == page.charts, "run `make results`"
+    assert drawn == charts_of([first, *pages]), "run `make results`"
 
 
 def test_without_records_the_page_says_so() -> None:
-    assert results_page.NOTHING in text(make_page(Results(())))
+    assert NOTHING in text_of(Results(()))

@@ -12,12 +12,12 @@ import numpy as np
 import pytest
 
 from oracles.made_records import ITEMS, record
+from oracles.result_pages import charts_of, results_of, text_of, whole
 from seqsmooth.reports import choices
 from seqsmooth.reports import results_tables as tables
-from seqsmooth.reports.chapters import Chapter
 from seqsmooth.reports.record import Record
-from seqsmooth.reports.results import Results, read_results
-from seqsmooth.reports.results_page import make_page, text, write_results
+from seqsmooth.reports.results import Chapter, Results, read_results
+from seqsmooth.reports.results_pages import make_pages, write_results
 
 Change = Callable[[dict[str, Any]], None]
 
@@ -43,20 +43,20 @@ def configured(row: str, seed: int, config: dict[str, Any], **changes: Any) -> R
 def test_a_mean_over_more_than_seeds_is_refused(other: Record, told: str) -> None:
     first = configured("MLE", 0, {"optimizer": {"lr": 0.1}}) if "lr" in told else record("MLE", 0, scored(50.0))
     with pytest.raises(ValueError, match=f"must differ in their seed alone.*'MLE'.* differ in {told}"):
-        make_page(Results((first, other)))
+        make_pages(results_of([first, other]))
 
 
 def test_what_changes_nothing_may_differ() -> None:
     places = [{"trainer": {"device": where, "bundle": size}} for where, size in (("cpu", 1), ("cuda", 20))]
-    page = make_page(Results(tuple(configured("MLE", seed, place) for seed, place in enumerate(places))))
-    assert "50.00\u00a0±\u00a00.00\u00a0(2)" in text(page)
+    told = text_of(results_of([configured("MLE", seed, place) for seed, place in enumerate(places)]))
+    assert "50.00 ± 0.00 (2)" in told
 
 
 def test_tables_of_two_tasks_are_told_apart() -> None:
     made = record("MLE", 1, scored(50.0), items="others")
     other = replace(made, facts={**made.facts, "task": "translation"})
     with pytest.raises(ValueError, match=r"of the same items of test in a table \(`table` in a config"):
-        make_page(Results((record("MLE", 0, scored(50.0)), other)))
+        make_pages(results_of([record("MLE", 0, scored(50.0)), other]))
 
 
 def test_shares_of_the_data_are_found_by_the_config_and_not_by_the_shape_of_a_name() -> None:
@@ -67,8 +67,8 @@ def test_shares_of_the_data_are_found_by_the_config_and_not_by_the_shape_of_a_na
         grid = f"{row} (fraction 0.1)" if row == "MLE" else f"{row} (tau 0.2, fraction 0.1)"
         point = "fraction=0.1" if row == "MLE" else "tau=0.2,fraction=0.1"
         kept.append(record(grid, 0, scored(value - 5), name=f"{name}/{point}", fraction=0.1))
-    (shares,) = Results(tuple(kept)).fractions
-    found = {share: {line.label: line.values("cider") for line in group.lines} for share, group in shares.items()}
+    (shares,) = Results(tuple(kept)).shares
+    found = {share: {row.label: row.values("cider") for row in table.rows} for share, table in shares.items()}
     assert found == {
         0.1: {"MLE": [5.0], "Seq (lazy) (tau 0.2)": [15.0]},
         0.5: {"MLE": [10.0], "Seq (lazy)": [20.0]},
@@ -81,10 +81,10 @@ def test_shares_of_two_corpora_and_of_two_splits_have_tables_of_their_own() -> N
         record("MLE", 0, scored(value), name="mle", fraction=0.5, data=data, split=split, table=f"{data} {split}")
         for value, data, split in ((10.0, "a", "test"), (20.0, "b", "test"), (30.0, "a", "val"))
     ]
-    found = Results(tuple(kept)).fractions
-    assert [shares[0.5].lines[0].values("cider") for shares in found] == [[10.0], [20.0], [30.0]]
-    page = make_page(Results(tuple(kept)))
-    assert {"shares-scores.svg", "shares-2-scores.svg", "shares-3-scores.svg"} <= page.charts.keys()
+    found = Results(tuple(kept)).shares
+    assert [shares[0.5].rows[0].values("cider") for shares in found] == [[10.0], [20.0], [30.0]]
+    charts = charts_of(make_pages(results_of(kept)))
+    assert {"shares-scores.svg", "shares-2-scores.svg", "shares-3-scores.svg"} <= charts.keys()
 
 
 def test_charts_of_titles_without_latin_letters_are_different_files() -> None:
@@ -93,15 +93,16 @@ def test_charts_of_titles_without_latin_letters_are_different_files() -> None:
         for table, level in (("日本", 10.0), ("中国", 20.0))
         for row, value in (("MLE", level), ("Tok", level + 1))
     ]
-    page = make_page(Results(tuple(kept)), "a page")
-    assert {"table-differences.svg", "table-2-differences.svg"} <= page.charts.keys()
-    assert "](a%20page/table-2-differences.svg)" in text(page)
+    pages = make_pages(results_of(kept), "a page")
+    assert {"table-differences.svg", "table-again-differences.svg"} <= charts_of(pages).keys()
+    assert "](table-again-differences.svg)" in whole(pages)
+    assert "](a%20page/table-again.md)" in pages[0].text
 
 
 def test_a_name_cannot_break_a_table() -> None:
-    told = text(make_page(Results((record("MLE", 0, scored(1.0)), record("a | <b>", 0, scored(2.0))))))
+    told = text_of(results_of([record("MLE", 0, scored(1.0)), record("a | <b>", 0, scored(2.0))]))
     (line, *_) = (line for line in told.splitlines() if line.startswith("| a"))
-    assert line.startswith("| a\u00a0\\|\u00a0&lt;b> | ")
+    assert line.startswith("| a \\| &lt;b> | ")
 
 
 @pytest.mark.parametrize(
@@ -143,7 +144,7 @@ def test_a_record_of_something_else_is_one_sentence(change: Change, tmp_path: Pa
 )
 def test_a_choice_that_is_none_is_one_sentence(held: dict[str, Any], tmp_path: Path) -> None:
     (tmp_path / "x.json").write_text(json.dumps({"kind": choices.KIND} | held), encoding="utf-8")
-    with pytest.raises(ValueError, match=r"x\.json` must be a file of `seqsmooth record` or `seqsmooth choose`"):
+    with pytest.raises(ValueError, match=r"x\.json` must be a file of `seqsmooth report record` or `report choose`"):
         read_results(tmp_path)
 
 
@@ -160,13 +161,13 @@ def test_a_whole_that_is_a_point_of_the_grid_is_the_whole_of_the_curve() -> None
     shares = [(f"mle/fraction={share}", f"MLE (fraction {share})", share, 10.0 * share) for share in (0.1, 0.3, 1.0)]
     kept = [record(row, 0, scored(value), name=name, fraction=share) for name, row, share, value in shares]
     kept.append(record("MLE", 0, scored(99.0), name="mle"))  # of the main table, with other epochs
-    (found,) = Results(tuple(kept)).fractions
-    assert {share: group.lines[0].values("cider") for share, group in found.items()} == {
+    (found,) = Results(tuple(kept)).shares
+    assert {share: table.rows[0].values("cider") for share, table in found.items()} == {
         0.1: [1.0],
         0.3: [3.0],
         1.0: [10.0],
     }
-    assert {line.label for group in found.values() for line in group.lines} == {"MLE"}
+    assert {row.label for table in found.values() for row in table.rows} == {"MLE"}
 
 
 def test_a_record_that_is_there_twice_is_named_with_its_places(tmp_path: Path) -> None:
@@ -180,7 +181,7 @@ def test_a_record_that_is_there_twice_is_named_with_its_places(tmp_path: Path) -
 def test_a_page_replaces_nothing_but_a_page(tmp_path: Path) -> None:
     (tmp_path / "results").mkdir()
     (tmp_path / "README.md").write_text("# Mine\n")
-    with pytest.raises(ValueError, match=r"`out` must be new, or a page of `seqsmooth results`"):
+    with pytest.raises(ValueError, match=r"`out` must be new, or pages of `seqsmooth report results`"):
         write_results(tmp_path / "results", tmp_path / "README.md")
     assert (tmp_path / "README.md").read_text() == "# Mine\n"
     for _ in range(2):
@@ -193,15 +194,15 @@ def test_every_metric_of_a_table_is_of_one_signature() -> None:
     with pytest.raises(
         ValueError, match=r"of one signature of rouge-l in a table, but is rouge\|made and rouge\|otherw"
     ):
-        make_page(Results((record("MLE", 0, scored(1.0)), replace(other, scores=scores))))
+        make_pages(results_of([record("MLE", 0, scored(1.0)), replace(other, scores=scores)]))
 
 
 def test_seeds_without_the_metric_are_not_counted() -> None:
     without = record("MLE", 1, scored(9.0))
     without = replace(without, scores={name: held for name, held in without.scores.items() if name != "cider"})
     none = replace(record("Tok, GloVe", 0, scored(1.0)), scores=without.scores)
-    (group,) = Results((record("MLE", 0, scored(1.0)), without, none)).groups
-    told = tables.scores(group, Chapter("", "")).replace("\u00a0", " ")
+    (table,) = results_of([record("MLE", 0, scored(1.0)), without, none]).tables
+    told = tables.main_scores(table, Chapter("", "")).replace("\u00a0", " ")
     assert "| MLE | 1.00 (1) |" in told
     assert "| Tok, GloVe | not scored |" in told
 
@@ -215,12 +216,12 @@ def test_other_ways_to_decode_are_told_apart() -> None:
         {"beam": 5, "length": "none"},
     )
     kept = [replace(own, facts=facts, decoding=way, variant=str(n)) for n, way in enumerate(ways)]
-    told = tables.variants(Results((replace(own, facts=facts), *kept))).replace("\u00a0", " ")
+    told = tables.variants(results_of([replace(own, facts=facts), *kept])).replace("\u00a0", " ")
     found = [line.split(" | ")[4] for line in told.splitlines()[2:]]
     assert sorted(found) == ["3", "3, last weights", "3, length mean", "5"]
 
 
 def test_a_discussion_that_is_no_text_is_one_sentence(tmp_path: Path) -> None:
     (tmp_path / "discussion.md").write_bytes(b"caf\xe9")
-    with pytest.raises(ValueError, match=r"discussion\.md` must be text in UTF-8, but is not, at byte 3, instead"):
+    with pytest.raises(ValueError, match=r"discussion\.md` must be text in UTF-8, but .* is not in line 1"):
         read_results(tmp_path)

@@ -125,7 +125,7 @@ def test_the_verb_writes_one_file_a_run(
     root: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.chdir(tmp_path)
-    words = ["record", str(root / "runs"), "--out", "results"]
+    words = ["report", "record", str(root / "runs"), "--out", "results"]
     assert main(words) == 0
     names = sorted(path.name for path in (tmp_path / "results" / "demo").iterdir())
     assert names == [f"{loss}.{seed}.test.json" for loss in ("mle", "tok") for seed in (0, 1)]
@@ -137,21 +137,29 @@ def test_the_verb_writes_one_file_a_run(
     manifest = tmp_path / "other" / "manifest.json"
     held = json.loads(manifest.read_text()) | {"started": "2001-01-01T00:00:00+00:00"}
     manifest.write_text(json.dumps(held))
-    assert main(["record", "other", "--out", "results"]) == 2
+    assert main(["report", "record", "other", "--out", "results"]) == 2
     assert "of the same run, or replaced with --overwrite" in capsys.readouterr().err
-    assert main(["record", "other", "--out", "results", "--overwrite"]) == 0
+    assert main(["report", "record", "other", "--out", "results", "--overwrite"]) == 0
     (tmp_path / "other" / "scores" / "test.json").unlink()
-    assert main(["record", ".", "--out", "elsewhere"]) == 2, "there is none left"
+    assert main(["report", "record", ".", "--out", "elsewhere"]) == 2, "there is none left"
     assert "left out other: no scores of test" in capsys.readouterr().err
     shutil.copy(root / "runs" / "mle" / "0" / "scores" / "test.json", tmp_path / "other" / "scores")
-    assert main(["record", "other", str(root / "runs"), "--out", "elsewhere"]) == 2
+    assert main(["report", "record", "other", str(root / "runs"), "--out", "elsewhere"]) == 2
     assert "of different names, seeds or splits" in capsys.readouterr().err
 
 
 def test_ensembles_and_other_beams_are_recorded(root: Path, tmp_path: Path) -> None:
     runs = tuple(root / "runs" / "mle" / seed for seed in ("0", "1"))
     write_split(DecodingOptions(runs=runs, out=tmp_path / "both.jsonl", beam=2, metrics=("cider",), device="cpu"))
-    words = ["record", *map(str, runs), "--hypotheses", str(tmp_path / "both.jsonl"), "--out", str(tmp_path / "out")]
+    words = [
+        "report",
+        "record",
+        *map(str, runs),
+        "--hypotheses",
+        str(tmp_path / "both.jsonl"),
+        "--out",
+        str(tmp_path / "out"),
+    ]
     assert main(words) == 0
     read = Record.load(tmp_path / "out" / "demo" / "mle.0.test.both.json")
     assert (read.variant, read.members, read.decoding["beam"]) == ("both", (0, 1), 2)
@@ -187,7 +195,7 @@ def test_a_run_that_is_not_whole_is_one_sentence(
     run: Path, tmp_path: Path, spoil: object, sentence: str, capsys: pytest.CaptureFixture[str]
 ) -> None:
     spoil(run)  # type: ignore[operator]
-    assert main(["record", str(run), "--out", str(tmp_path / "out")]) == 2
+    assert main(["report", "record", str(run), "--out", str(tmp_path / "out")]) == 2
     assert sentence in capsys.readouterr().err
     assert not (tmp_path / "out").exists()
 
@@ -198,9 +206,9 @@ def test_a_damaged_record_is_one_sentence(run: Path, tmp_path: Path) -> None:
     held = json.loads(path.read_text())
     for change in ({"kind": "else"}, {"statistics": {}}, {"behaviour": {}}, {"curve": [1]}, {"run": {}}):
         path.write_text(json.dumps({**held, **change}))
-        with pytest.raises(ValueError, match="must be a file written by `seqsmooth record`"):
+        with pytest.raises(ValueError, match="must be a file written by `seqsmooth report record`"):
             Record.load(path)
-    with pytest.raises(ValueError, match="must be a file that can be read"):
+    with pytest.raises(ValueError, match=r"must be a file written by .* cannot be read"):
         Record.load(tmp_path / "nothing.json")
 
 
@@ -217,7 +225,15 @@ def test_hypotheses_of_others_are_not_recorded_for_a_run(
         ("both", tok, "must be written with the weights of"),
         ("mixed", [mle[0], tok[0]], "The runs of a row must differ in their seed alone"),
     ):
-        words = ["record", *runs, "--hypotheses", str(tmp_path / f"{name}.jsonl"), "--out", str(tmp_path / "out")]
+        words = [
+            "report",
+            "record",
+            *runs,
+            "--hypotheses",
+            str(tmp_path / f"{name}.jsonl"),
+            "--out",
+            str(tmp_path / "out"),
+        ]
         assert main(words) == 2, (name, runs)
         assert sentence in capsys.readouterr().err
     assert not (tmp_path / "out").exists()
@@ -231,7 +247,7 @@ def test_hypotheses_of_one_name_do_not_replace_each_other(
         (tmp_path / str(beam)).mkdir()
         out = tmp_path / str(beam) / "test.jsonl"
         write_split(DecodingOptions(runs=(run,), out=out, beam=beam, metrics=("cider",), device="cpu"))
-        words = ["record", str(run), "--hypotheses", str(out), "--out", str(tmp_path / "out")]
+        words = ["report", "record", str(run), "--hypotheses", str(out), "--out", str(tmp_path / "out")]
         assert main(words) == (0 if beam == 1 else 2)
     assert "decoded in another way" in capsys.readouterr().err
     assert Record.load(path).decoding["beam"] == 1
@@ -246,7 +262,7 @@ def test_a_run_decoded_otherwise_is_not_recorded_as_its_own(
     for how, told in (({"beam": 1}, "decoded with beam 1"), ({"which": "last"}, "decoded with which last")):
         request = DecodingOptions(runs=(tmp_path / "run",), overwrite=True, metrics=("cider",), device="cpu", **how)
         write_split(request)
-        assert main(["record", str(tmp_path / "run"), "--out", str(tmp_path / "out")]) == 2
+        assert main(["report", "record", str(tmp_path / "run"), "--out", str(tmp_path / "out")]) == 2
         assert told in capsys.readouterr().err
 
 
@@ -255,7 +271,7 @@ def test_runs_behind_links_are_found(root: Path, tmp_path: Path) -> None:
     (tmp_path / "runs" / "mle" / "0").symlink_to(root / "runs" / "mle" / "0")
     (tmp_path / "runs" / "tok").symlink_to(root / "runs" / "tok")
     (tmp_path / "runs" / "loop").symlink_to(tmp_path / "runs")
-    assert main(["record", str(tmp_path / "runs"), "--out", str(tmp_path / "out")]) == 0
+    assert main(["report", "record", str(tmp_path / "runs"), "--out", str(tmp_path / "out")]) == 0
     found = sorted(path.name for path in (tmp_path / "out" / "demo").iterdir())
     assert found == ["mle.0.test.json", "tok.0.test.json", "tok.1.test.json"]
 
@@ -273,5 +289,5 @@ def test_the_command_of_a_config_of_ones_own_can_be_pasted(run: Path, tmp_path: 
 def test_a_record_never_leaves_its_folder(run: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     manifest = run / "manifest.json"
     manifest.write_text(json.dumps(json.loads(manifest.read_text()) | {"name": "../../elsewhere"}))
-    assert main(["record", str(run), "--out", str(tmp_path / "out")]) == 2
+    assert main(["report", "record", str(run), "--out", str(tmp_path / "out")]) == 2
     assert "`name` must be a relative path without .." in capsys.readouterr().err

@@ -2,16 +2,19 @@ from __future__ import annotations
 
 import math
 import re
+from dataclasses import replace
 from itertools import pairwise
 
+import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from seqsmooth.metrics.bootstrap import Comparison
+from oracles.made_records import ITEMS, record
 from seqsmooth.reports.charts import Chart, Interval, Series, forest, forests, room_for, ticks
 from seqsmooth.reports.losses import LossName, name_loss
-from seqsmooth.reports.table import Cell, Table, latex, markdown, plain
+from seqsmooth.reports.rows import Row, Table
+from seqsmooth.reports.table import TableCell, latex, markdown, plain
 
 REFS = {"kind": "hamming", "pool": "refs"}
 CIDER = {"kind": "rewarded", "reward": {"kind": "cider"}, "proposal": REFS}
@@ -35,36 +38,54 @@ def test_losses_are_named_as_in_the_paper(objective: dict[str, object], name: tu
     assert name_loss(objective) == LossName(*name)
 
 
-def table(second: Comparison, values: tuple[float, ...] = (71.0, 73.0)) -> Table:
-    rows = (
-        ("MLE", LossName("MLE", "", ""), (Cell((60.0, 62.0)),)),
-        ("Seq", LossName("Seq", "Hamming", "V_refs"), (Cell(values, second, best=True),)),
-    )
-    return Table("Scenes", ("cider",), rows, "MLE", {"MLE": (0, 1), "Seq": (0, 1)}, 1000)
+def rows(label: str, values: tuple[float, ...], **config: object) -> Row:
+    """A row whose seeds have these scores, alike on all items but for a little."""
+    around = np.linspace(-1, 1, ITEMS)
+    made = [record(label, seed, value + around) for seed, value in enumerate(values)]
+    facts = [one.facts | {"config": one.facts["config"] | config} for one in made]
+    return Row.of(label, [replace(one, facts=each) for one, each in zip(made, facts, strict=True)])
 
 
-SURE, UNSURE = Comparison(11.0, 8.0, 14.0, 0.0009), Comparison(0.5, -1.0, 2.0, 0.4)
+SEQ = {"objective": {"sequence": REFS, "lazy": False}}
 
 
-def test_markdown_has_mean_spread_and_test() -> None:
-    told = markdown(table(SURE))
-    assert "| MLE |  |  | 61.0 ± 1.4 |" in told
-    assert "| Seq | Hamming | V_refs | **72.0 ± 1.4†** |" in told
-    assert "| Seq | +11.0 [+8.0, +14.0], p < 0.001 |" in told
-    assert "†" not in markdown(table(UNSURE)).split("Values")[0]
-    assert "p = 0.400" in markdown(table(UNSURE))
+def table(values: tuple[float, ...], baseline: tuple[float, ...] = (60.0, 61.0, 62.0), name: str = "Scenes") -> Table:
+    return Table(name, "test", (rows("MLE", baseline), rows("Seq", values, **SEQ)))
+
+
+SURE, UNSURE, ALONE = (71.0, 72.0, 73.0), (60.0, 61.5, 63.0), (72.0,)
+
+
+def test_markdown_has_mean_spread_and_both_intervals() -> None:
+    told = markdown(table(SURE), ["cider"])
+    assert "| MLE |  |  | 61.0 ± 1.0 |" in told
+    assert "| Seq | Hamming | V_refs | **72.0 ± 1.0†** |" in told
+    difference = table(SURE).difference("cider", "Seq")
+    assert difference is not None
+    assert difference.trainings is not None
+    low, high = difference.trainings
+    assert 0 < low < 11 < high
+    line = f"| Seq | **+11.00** [+11.00, +11.00] | [{low:+.2f}, {high:+.2f}] |"
+    assert line in told.replace("\u00a0", " ")
+    assert "†" not in markdown(table(UNSURE), ["cider"]).split("Scores in points")[0]
+
+
+def test_what_items_alone_say_has_another_mark() -> None:
+    told = markdown(table(ALONE), ["cider"])
+    assert "| Seq | Hamming | V_refs | **72.0‡** |" in told
+    assert "| Seq | *+11.00* [+11.00, +11.00] |  |" in told.replace("\u00a0", " ")
+    assert plain(table(ALONE), ["cider"]).splitlines()[4].split() == ["Seq", "72.0‡*"]
 
 
 def test_one_seed_has_no_spread() -> None:
-    cell = Cell((3.0,))
+    cell = TableCell((3.0,))
     assert cell.spread is None
-    assert "±" not in plain(Table("", ("cider",), (("MLE", LossName("MLE", "", ""), (cell,)),), None, {"MLE": (0,)}, 1))
+    assert "±" not in plain(Table("", "test", (rows("MLE", (3.0,)),)), ["cider"])
 
 
-@pytest.mark.parametrize("made", [SURE, UNSURE])
-@pytest.mark.parametrize("values", [(72.0,), (71.0, 73.0)])
-def test_latex_is_balanced(made: Comparison, values: tuple[float, ...]) -> None:
-    told = latex(table(made, values))
+@pytest.mark.parametrize("values", [SURE, UNSURE, ALONE])
+def test_latex_is_balanced(values: tuple[float, ...]) -> None:
+    told = latex(table(values), ["cider"])
     depth = 0
     for sign in re.findall(r"(?<!\\)[{}]", told):
         depth += 1 if sign == "{" else -1
@@ -72,19 +93,20 @@ def test_latex_is_balanced(made: Comparison, values: tuple[float, ...]) -> None:
     assert depth == 0
     assert told.count("$") % 2 == 0
     assert told.count(r"\toprule") == told.count(r"\bottomrule") == 1
-    rows = [line for line in told.splitlines() if line.endswith(r"\\")]
-    assert [row.count("&") for row in rows] == [3, 3, 3]
+    lines = [line for line in told.splitlines() if line.endswith(r"\\")]
+    assert [line.count("&") for line in lines] == [3, 3, 3]
     assert "_{refs}" in told
-    assert told.count(r"\dagger") == (2 if made is SURE else 1)
+    assert told.count(r"\dagger") == (2 if values is SURE else 1)
+    assert told.count(r"\ddagger") == (2 if values is ALONE else 1)
     assert told.count(r"\scriptsize") == (2 if len(values) > 1 else 1)
     assert re.search(r"(?<!\\)_(?!\{)", told) is None, "a bare underscore is an error in LaTeX"
 
 
 def test_the_terminal_table_has_columns() -> None:
-    lines = plain(table(SURE)).splitlines()
+    lines = plain(table(SURE), ["cider"], {"Seq": {"NLL": "2.500"}}).splitlines()
     assert lines[0] == "Scenes"
-    assert lines[1].split() == ["CIDEr"]
-    assert lines[4].split() == ["Seq", "72.0", "±", "1.4†*"]
+    assert lines[1].split() == ["CIDEr", "NLL"]
+    assert lines[4].split() == ["Seq", "72.0", "±", "1.0†*", "2.500"]
     assert len({len(line) for line in lines[1:5]}) == 1
 
 
@@ -157,22 +179,20 @@ def test_forests_stand_side_by_side_each_with_its_own_axis() -> None:
 
 
 def test_rows_of_one_loss_are_told_apart_by_their_labels() -> None:
-    loss = name_loss({"sequence": {"kind": "hamming", "pool": "refs"}, "lazy": True})
-    rows = tuple((f"Seq (tau 0.{n})", loss, (Cell((float(n),)),)) for n in (2, 3))
-    rows += (("MLE", name_loss({}), (Cell((1.0,)),)),)
-    table = Table("", ("cider",), rows, None, {label: (0,) for label, _, _ in rows}, resamples=10)
-    first = [line.split(" | ")[0].strip("| ") for line in markdown(table).splitlines()[2:5]]
+    several = tuple(rows(f"Seq (tau 0.{n})", (float(n),), objective={"sequence": REFS, "lazy": True}) for n in (2, 3))
+    table = Table("", "test", (*several, rows("MLE", (1.0,))), baseline="none")
+    first = [line.split(" | ")[0].strip("| ") for line in markdown(table, ["cider"]).splitlines()[2:5]]
     assert first == ["Seq (tau 0.2)", "Seq (tau 0.3)", "MLE"]
-    assert latex(table).count("Seq (tau 0.2) & ") == latex(table).count("Seq (tau 0.3) & ") == 1
+    told = latex(table, ["cider"])
+    assert told.count("Seq (tau 0.2) & ") == told.count("Seq (tau 0.3) & ") == 1
 
 
 def test_labels_and_titles_may_hold_anything() -> None:
     label = r"a|b <i> \ {y} $z$ & ~^"
-    rows = ((label, name_loss({}), (Cell((1.0,)),)), ("MLE", name_loss({}), (Cell((2.0,)),)))
-    table = Table("50 $ | <u>", ("cider",), rows, "MLE", {label: (0,), "MLE": (0,)}, resamples=10)
-    told = markdown(table)
+    table = Table("50 $ | <u>", "test", (rows(label, (1.0,)), rows("MLE", (2.0,))))
+    told = markdown(table, ["cider"]).replace("\u00a0", " ")
     assert "### 50 $ \\| &lt;u>" in told
     assert told.count(r"| a\|b &lt;i> \ {y} $z$ & ~^ |") == 2
-    tex = latex(table)
+    tex = latex(table, ["cider"])
     assert r"a|b <i> \textbackslash{} \{y\} \$z\$ \& \textasciitilde{}\textasciicircum{} &" in tex
     assert r"\caption{50 \$ | <u>." in tex

@@ -5,10 +5,10 @@ from pathlib import Path
 
 import pytest
 
+from oracles.result_pages import text_of
 from seqsmooth.cli.main import main
 from seqsmooth.data.writing import write_pairs
 from seqsmooth.reports.results import read_results
-from seqsmooth.reports.results_page import make_page, text
 from seqsmooth.training.reader import parse_config
 from seqsmooth.training.trainer import train
 from seqsmooth.training.writing import DecodingOptions, write_split
@@ -69,9 +69,9 @@ def test_two_tables_of_translations(runs: Path, tmp_path: Path, capsys: pytest.C
 
 
 def test_translations_are_recorded_with_their_counts(runs: Path, tmp_path: Path) -> None:
-    assert main(["record", str(runs), "--out", str(tmp_path / "results")]) == 0
+    assert main(["report", "record", str(runs), "--out", str(tmp_path / "results")]) == 0
     made = read_results(tmp_path / "results")
-    assert [group.table for group in made.groups] == ["small", "smaller"]
+    assert [table.name for table in made.tables] == ["small", "smaller"]
     for record in made.records:
         held = record.scores["sacrebleu"]
         assert held.statistics.shape == (10, 10)
@@ -82,6 +82,6 @@ def test_translations_are_recorded_with_their_counts(runs: Path, tmp_path: Path)
         words = [json.loads(line) for line in (folder / "decoded" / "test.jsonl").read_text().splitlines()]
         written = {held["id"]: held["hypotheses"][0]["text"] for held in words}
         assert held.value == pytest.approx(whole.corpus_score([written[n] for n in range(10)], [texts]).score)
-    told = text(make_page(made))
+    told = text_of(made)
     assert "**BLEU**, by loss:" in told
-    assert "\n| Label\u00a0smoothing | " in told
+    assert "\n| Label smoothing | " in told

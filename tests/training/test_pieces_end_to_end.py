@@ -15,8 +15,8 @@ from seqsmooth.cli.main import main
 from seqsmooth.data import Corpus, FeatureStore, Side, open_corpus, write_captions, write_pairs
 from seqsmooth.metrics import cider
 from seqsmooth.reports.behaviour import behaviour
-from seqsmooth.reports.examples import choose
-from seqsmooth.reports.rows import gather
+from seqsmooth.reports.examples import draw_examples, read_sources
+from seqsmooth.reports.report import gather
 from seqsmooth.text import tokeniser
 from seqsmooth.training import Run
 from seqsmooth.training.reader import parse_config
@@ -104,8 +104,9 @@ def test_training_decoding_and_reports_agree_on_words(kind: str, tmp_path: Path,
     tokens = [len(pieces) + 1 for several in corpus.targets("val") for pieces in several]
     assert sum(held.tokens for held in seen.calibration) == sum(tokens)
     assert corpus.word_counts() == plain.word_counts()
-    shown = choose(gather([run.folder], "val"), corpus, "val", 3, 0)
-    assert all(one.written[0][0] == written[one.name] for one in shown)
+    (table,) = gather([run.folder], "val")
+    shown = draw_examples(table.rows, 3, 0)
+    assert all(one.outputs[0][0] == written[one.name] for one in shown)
     assert all(list(one.references) == [" ".join(words) for words in references[one.name]] for one in shown)
 
 
@@ -113,5 +114,5 @@ def test_sources_are_shown_in_words(tmp_path: Path) -> None:
     side = Side(Halves(), min_count=1)
     splits = {name: [("eine Katze", "a cat"), ("zwei Hunde", "two dogs")] for name in ("train", "test")}
     corpus = write_pairs(tmp_path / "corpus", splits, source=side, target=side)
-    assert [one.source for one in choose([], corpus, "test", 2, 0)] == ["eine Katze", "zwei Hunde"]
+    assert read_sources(corpus, "test") == ["eine Katze", "zwei Hunde"]
     assert next(corpus.texts("test", "sources")) == "ei@@ ne Ka@@ tze"

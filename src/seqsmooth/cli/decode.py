@@ -16,7 +16,7 @@ DESCRIPTION = """\
 Write captions or translations with the model of a run, or with several as an ensemble, and score them against all
 references of the corpus. The hypotheses go to RUN/decoded/SPLIT.jsonl in the order of the corpus, the scores to
 RUN/scores/SPLIT.json; those of an ensemble to --out and beside it. What was interrupted is resumed, and what is whole
-is scored anew even where the weights are gone. --observe goes on to what `seqsmooth report` and `seqsmooth record` say
+is scored anew even where the weights are gone. --observe goes on to what `seqsmooth report` says
 beyond scores, and keeps it in RUN/behaviour/SPLIT.json."""
 
 EXAMPLES = """\

@@ -183,8 +183,7 @@ def _decode(folders: Sequence[Path], stage: Stage) -> None:
 
 
 def _report(given: argparse.Namespace, corpus: Corpus, folders: Sequence[Path], stage: Stage) -> None:
-    from seqsmooth.reports import Wish, write_report
-    from seqsmooth.reports.table import plain
+    from seqsmooth.reports import write_report
 
     sizes = ", ".join(f"{count:,} {name}" for name, count in corpus.splits.items())
     lead = (
@@ -193,18 +192,18 @@ def _report(given: argparse.Namespace, corpus: Corpus, folders: Sequence[Path], 
         "scene's description. A small world: what it shows is how the losses behave, not what they are worth on real "
         "data."
     )
-    wish = Wish(
-        runs=folders,
-        out=given.out / "report",
-        pictures=given.out / "pictures",
-        title="seqsmooth demo",
-        lead=lead,
-        commands=_commands(given),
-    )
     with stage("tables, curves and the page") as show:
-        tables = write_report(wish, lambda text: show(0, 1, text))
+        sections = write_report(
+            folders,
+            given.out / "report",
+            pictures=given.out / "pictures",
+            title="seqsmooth demo",
+            lead=lead,
+            commands=_commands(given),
+            progress=lambda what: show(0, 1, what),
+        )
     print()
-    print("\n\n".join(plain(table) for table in tables))
+    print("\n\n".join(section.text() for section in sections))
     print()
 
 

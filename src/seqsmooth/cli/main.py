@@ -33,6 +33,8 @@ class Verb:
     summary: str
     dotted: bool = False
     """Whether values of a config may be given by their dotted keys."""
+    ways: tuple[str, ...] = ()
+    """The ways of a verb that has several; the first of them where none is named."""
 
 
 VERBS: dict[str, Verb] = {
@@ -40,15 +42,15 @@ VERBS: dict[str, Verb] = {
     "prepare": Verb("make a corpus ready for training"),
     "glove": Verb("train word vectors on a corpus"),
     "train": Verb("train a model as a config says, or go on with it", dotted=True),
-    "choose": Verb("the validation scores of a grid, the best marked", dotted=True),
     "decode": Verb("write and score captions or translations of trained models"),
     "score": Verb("score captions or translations against their references"),
-    "report": Verb("compare trained runs: tables, plots, a page"),
-    "record": Verb("what runs leave behind for good, a small file each"),
-    "results": Verb("tables, plots and a page from the records of runs"),
+    "report": Verb("compare trained runs; keep records of them", ways=("runs", "record", "results", "choose")),
     "conformance": Verb("hold a loss against the contract"),
     "doctor": Verb("say what runs here, and check that it is right"),
 }
+MOVED = {name: f"seqsmooth report {name}" for name in ("record", "results", "choose")}
+MOVED["bench"] = "python -m benchmarks, in a clone of the repository"
+"""Verbs of earlier versions, and what does their work now."""
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
@@ -63,9 +65,13 @@ def main(arguments: Sequence[str] | None = None) -> int:
     if not words:
         parser.print_help(sys.stderr)
         return 2
+    if name in MOVED:
+        parser.error(f"`seqsmooth {name}` is now `{MOVED[name]}`.")
     plain, dotted = _dotted(words)
+    plain = _name_way(plain)
     given, unknown = parser.parse_known_args(plain)
-    if unknown or (dotted and not VERBS[given.verb].dotted):
+    given.takes_keys = VERBS[given.verb].dotted or getattr(given, "takes_keys", False)
+    if unknown or (dotted and not given.takes_keys):
         _refuse(given, unknown or [f"--{dotted[0][0]}"])
     given.dotted = dotted
     try:
@@ -112,7 +118,7 @@ def _refuse(given: argparse.Namespace, unknown: Sequence[str]) -> NoReturn:
     option = next((word for word in unknown if word.startswith("-")), None)
     if option is None:
         parser.error(f"There is no use for {' '.join(map(repr, unknown))} here.")
-    if VERBS[given.verb].dotted and option.startswith("--"):
+    if given.takes_keys and option.startswith("--"):
         from seqsmooth.cli.keys import explain_key
 
         parser.error(explain_key(option[2:].partition("=")[0], parser.visible_options()))
@@ -131,6 +137,15 @@ def _explain(error: Exception) -> str | None:
     if type(error).__name__ == "OutOfMemoryError":  # torch's, which is not imported here
         return f"There is not enough memory on the device: {str(error).splitlines()[0]}"
     return None
+
+
+def _name_way(words: Sequence[str]) -> list[str]:
+    """Put the first way of a verb that has several behind its name, where none is named."""
+    place = next((place for place, word in enumerate(words) if word in VERBS), len(words))
+    ways = VERBS[words[place]].ways if place < len(words) else ()
+    rest = words[place + 1 :]
+    named = not ways or rest[:1] in ([], ["-h"], ["--help"]) or rest[0] in ways
+    return list(words) if named else [*words[: place + 1], ways[0], *rest]
 
 
 def _dotted(words: Sequence[str]) -> tuple[list[str], list[tuple[str, str]]]:

@@ -53,7 +53,7 @@ PACKAGES = (
     Package("sacrebleu", "score: sacreBLEU", "toolkit"),
     Package("sacremoses", "prepare: the tokeniser of Moses", "toolkit"),
     Package("PIL", "prepare, train: pictures", "toolkit", "Pillow"),
-    Package("matplotlib", "report: plots", "toolkit"),
+    Package("jinja2", "report: pages", "toolkit"),
     Package("h5py", "prepare: features in HDF5", "hdf5"),
     Package("pycocoevalcap", "score: METEOR and SPICE, whose jars it brings", "metrics"),
     Package("transformers", "ResNet-152 and other vision models, tokenisers by name", "hf"),

@@ -80,10 +80,14 @@ def compare(
     differences = resampled(ours, total, resamples=resamples, seed=seed)
     differences = differences - resampled(theirs, total, resamples=resamples, seed=seed)
     difference = whole[0] - whole[1]
+    return Comparison(difference, *percentiles(differences, confidence), as_great(difference, differences))
+
+
+def as_great(difference: float, resampled: Floats) -> float:
+    """The p-value of a difference: how often the resampled ones are as far from their mean as it is from 0."""
     # A difference of rounding, where both systems say the same, is none.
-    as_great = np.abs(differences - differences.mean()) >= abs(difference) - 1e-12
-    p_value = (int(as_great.sum()) + 1) / (resamples + 1)
-    return Comparison(difference, *percentiles(differences, confidence), p_value)
+    beyond = np.abs(resampled - resampled.mean()) >= abs(difference) - 1e-12
+    return (int(beyond.sum()) + 1) / (len(resampled) + 1)
 
 
 def resampled(

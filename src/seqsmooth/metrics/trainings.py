@@ -22,7 +22,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from seqsmooth.metrics.bootstrap import Floats, percentiles
+from seqsmooth.metrics.bootstrap import Floats, as_great, percentiles
 from seqsmooth.ops import checks
 
 LEAST = 3
@@ -60,11 +60,13 @@ class Difference:
         value: the mean over the seeds of the first minus that of the second.
         items: the 95 % interval for other items and these trainings: the paired bootstrap.
         trainings: the 95 % interval for other items and other trainings; None where a side has fewer than three.
+        p_value: how often chance in the items alone gives a difference as great: the paired bootstrap test.
     """
 
     value: float
     items: tuple[float, float]
     trainings: tuple[float, float] | None
+    p_value: float = 1.0
 
 
 def compare_trainings(ours: Trained, theirs: Trained, confidence: float = 0.95) -> Difference:
@@ -73,20 +75,20 @@ def compare_trainings(ours: Trained, theirs: Trained, confidence: float = 0.95) 
     checks.must(same, "resampled", "of as many resampled corpora on both sides", "not")
     value = float(ours.scores.mean() - theirs.scores.mean())
     drawn = ours.resampled.mean(0) - theirs.resampled.mean(0)
-    items = percentiles(drawn, confidence)
+    items, p_value = percentiles(drawn, confidence), as_great(value, drawn)
     sides = (ours, theirs)
     if min(len(side.scores) for side in sides) < LEAST:
-        return Difference(value, items, None)
+        return Difference(value, items, None, p_value)
     spreads = [float(side.scores.var(ddof=1)) / len(side.scores) for side in sides]
     twice = sum(_seen_twice(side) for side in sides)
     # What both saw is an estimate, too, and may come out greater than either.
     variance = max(sum(spreads) + float(drawn.var(ddof=1)) - twice, *spreads, float(drawn.var(ddof=1)))
     if variance == 0:
-        return Difference(value, items, (value, value))
+        return Difference(value, items, (value, value), p_value)
     known = sum(spread**2 / (len(side.scores) - 1) for spread, side in zip(spreads, sides, strict=True))
     freedom = variance**2 / known if known > 0 else 1e9
     reach = t_quantile((1 + confidence) / 2, freedom) * variance**0.5
-    return Difference(value, items, (value - reach, value + reach))
+    return Difference(value, items, (value - reach, value + reach), p_value)
 
 
 def _seen_twice(side: Trained) -> float:

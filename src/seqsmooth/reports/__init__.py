@@ -1,19 +1,20 @@
-"""From runs to tables, plots and a page."""
+"""Reports: records of runs -> rows -> tables, figures, pages."""
 
 from seqsmooth.reports.behaviour import Behaviour, behaviour
-from seqsmooth.reports.report import Wish, write_report
-from seqsmooth.reports.rows import Row, gather
-from seqsmooth.reports.table import Table, latex, make_table, markdown
+from seqsmooth.reports.record import Record
+from seqsmooth.reports.report import gather, write_report
+from seqsmooth.reports.rows import Row, Table
+from seqsmooth.reports.table import latex, markdown, plain
 
 __all__ = [
     "Behaviour",
+    "Record",
     "Row",
     "Table",
-    "Wish",
     "behaviour",
     "gather",
     "latex",
-    "make_table",
     "markdown",
+    "plain",
     "write_report",
 ]

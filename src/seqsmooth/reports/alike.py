@@ -1,16 +1,21 @@
-"""Whether runs belong into one row of a table: they do where they differ in their seed alone."""
+"""What runs have in common: those of a row differ in their seed alone, and what else differs in a table is listed."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from seqsmooth.reports.record import Record
 from seqsmooth.training.reader import completed, differences, listed_keys
 from seqsmooth.training.runs import FREE
 
 UNLIKE = (*FREE, "name", "seed", "trainer.device", "trainer.bundle")
 """Keys in which the runs of a row may differ: none changes what is learned but the seed."""
+EXPECTED = (*FREE, "name", "row", "table", "seed")
+"""Keys in which the rows of a table always differ, beside the section `objective`."""
+NOT_SET = "not set"
+FACTS = ("device", "parameters", "epochs", "steps")
 
 
 @dataclass(frozen=True)
@@ -18,11 +23,11 @@ class Member:
     """A run of a row.
 
     Attributes:
-        called: how to name it to people.
-        seed: of the run.
-        config: resolved, as a plain mapping.
+        called: its name in messages.
+        seed: the seed of the run.
+        config: the resolved config, as a plain mapping.
         data: the fingerprint of its corpus.
-        decoding: what was decoded otherwise than the config says, or all of how it was decoded.
+        decoding: how its hypotheses were decoded.
     """
 
     called: str
@@ -30,6 +35,12 @@ class Member:
     config: Mapping[str, Any]
     data: str
     decoding: Mapping[str, Any]
+
+    @classmethod
+    def of(cls, record: Record) -> Member:
+        """The part of a record that decides whether it belongs to a row."""
+        called = str(record.file if record.run is None else record.run.folder)
+        return cls(called, record.seed, record.facts["config"], record.data, record.decoding)
 
 
 def check_row(label: str, members: Sequence[Member]) -> None:
@@ -53,3 +64,57 @@ def check_row(label: str, members: Sequence[Member]) -> None:
                 f"{other.called}, are both of seed {other.seed}."
             )
         known[other.seed] = other.called
+
+
+def list_differences(records: Iterable[tuple[str, Record]]) -> dict[str, dict[str, list[str]]]:
+    """Each key outside the objective in which runs differ: its values, and for each value the labels that have it.
+
+    Compared are the config, the corpus, the way to decode, device, parameters, epochs, steps and versions. Keys of the
+    objective, names, places and seeds are left out: rows are told apart by those.
+    """
+    flats = [(label, _flat(_compared(record))) for label, record in records]
+    found = {}
+    for key in dict.fromkeys(key for _, flat in flats for key in flat):
+        values: dict[str, dict[str, None]] = {}
+        for label, flat in flats:
+            values.setdefault(str(flat.get(key, NOT_SET)), {})[label] = None
+        if len(values) > 1:
+            found[key] = {value: list(labels) for value, labels in values.items()}
+    # A section of another kind has other keys, which say nothing more.
+    other = {key.removesuffix("kind") for key in found if key.endswith(".kind")}
+    return {key: values for key, values in found.items() if NOT_SET not in values or not key.startswith(tuple(other))}
+
+
+def _compared(record: Record) -> dict[str, Any]:
+    config = {key: value for key, value in completed(record.facts["config"]).items() if key != "objective"}
+    facts = {name: record.facts[name] for name in FACTS} | {"versions": dict(record.facts["versions"] or {})}
+    return {**config, "corpus": record.data[:12], "decoded with": dict(record.decoding), **facts}
+
+
+def _flat(values: Mapping[str, Any], prefix: str = "") -> dict[str, Any]:
+    """Values by dotted key, without those that always differ."""
+    flat: dict[str, Any] = {}
+    for key, value in values.items():
+        dotted = f"{prefix}{key}"
+        if isinstance(value, Mapping):
+            flat |= _flat(value, f"{dotted}.")
+        elif dotted not in EXPECTED:
+            flat[dotted] = value
+    return flat
+
+
+def describe_differences(unlike: Mapping[str, Mapping[str, Sequence[str]]]) -> dict[str, str]:
+    """Tell for each key which rows have which value; the value of most rows comes last."""
+    described = {}
+    for key, values in unlike.items():
+        *others, (usual, rows) = sorted(values.items(), key=lambda pair: len(pair[1]))
+        elsewhere = {label for _, labels in others for label in labels}
+        parts = [f"{value} for {_listed(labels)}" for value, labels in others]
+        parts.append(f"{usual} for {_listed(rows) if len(rows) < 4 or elsewhere & {*rows} else 'all others'}")
+        described[key] = "; ".join(parts)
+    return described
+
+
+def _listed(labels: Sequence[str]) -> str:
+    quoted = [f"\u201c{label}\u201d" for label in labels]  # labels have commas of their own
+    return " and ".join(filter(None, [", ".join(quoted[:-1]), quoted[-1]]))

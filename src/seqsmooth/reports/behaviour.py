@@ -1,13 +1,13 @@
 """How a trained model behaves beyond its scores: lengths, words, rare words, calibration, corrupted prefixes.
 
-Everything is a function of a run and its corpus, calculated once and kept in the folder of the run.
+A behaviour is observed once for a run and a split, and kept in the folder of the run.
 """
 
 from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
@@ -29,29 +29,29 @@ RARE = 0.05
 
 @dataclass(frozen=True)
 class Recall:
-    """How many of the words that references use come up in the hypotheses, by how frequent they are in training."""
+    """The recall of words that are about equally frequent in training."""
 
     low: int
     """The fewest times that the words occur in training."""
     found: int
-    """Words found: pairs of an item and a word of its references that its hypothesis has, too."""
+    """Pairs of an item and a word of its references that its hypothesis has, too."""
     of: int
     """All pairs of an item and a word of its references."""
 
 
 @dataclass(frozen=True)
 class Behaviour:
-    """What a run does on a split.
+    """How a model behaves on a split.
 
     Attributes:
-        lengths: how many hypotheses have 0, 1, 2... words.
-        reference_lengths: the same of the references.
+        lengths: the number of hypotheses of 0, 1, 2... words.
+        reference_lengths: the number of references of 0, 1, 2... words.
         words: the number of different words in the hypotheses.
-        recall: by the frequency of the words.
-        rare: the same for the rarest words, which together make 5 % of the training text.
-        calibration: by the confidence, tokens of the references under teacher forcing.
-        nll: of a token of the references, EOS included, in nats.
-        corrupted: the same, and the accuracy, with a growing share of each prefix replaced by random words.
+        recall: the recall of words, by their frequency.
+        rare: the recall of the rarest words, which together make 5 % of the training text.
+        calibration: tokens of the references under teacher forcing, by the confidence of the model.
+        nll: the NLL of a token of the references, EOS included, in nats.
+        corrupted: NLL and accuracy with a growing share of each prefix replaced by random words.
 
     Examples:
         >>> bins = (Bin(tokens=10, confidence=9.0, right=7), Bin(tokens=10, confidence=5.0, right=5))
@@ -71,69 +71,90 @@ class Behaviour:
 
     @property
     def mean_length(self) -> float:
-        """Of the hypotheses, in words."""
+        """The mean length of the hypotheses, in words."""
         return _mean_place(self.lengths)
 
     @property
     def calibration_error(self) -> float:
         """The expected calibration error (Guo et al. 2017): between confidence and accuracy, over the bins."""
-        total = sum(held.tokens for held in self.calibration)
-        return sum(abs(held.confidence - held.right) for held in self.calibration) / total
+        total = sum(part.tokens for part in self.calibration)
+        return sum(abs(part.confidence - part.right) for part in self.calibration) / total
+
+
+COLUMNS: Mapping[str, tuple[Callable[[Behaviour], float], str]] = {
+    "NLL": (lambda one: one.nll, ".3f"),
+    "calibration error, %": (lambda one: 100 * one.calibration_error, ".1f"),
+    "rare-word recall, %": (lambda one: 100 * one.rare.found / max(one.rare.of, 1), ".1f"),
+    "different words": (lambda one: float(one.words), ".0f"),
+    "mean length": (lambda one: one.mean_length, ".2f"),
+    "NLL, prefix corrupted": (lambda one: one.corrupted[-1].nll, ".3f"),
+    "rise": (lambda one: one.corrupted[-1].nll - one.nll, "+.3f"),
+    "accuracy, true prefix, %": (lambda one: 100 * one.corrupted[0].accuracy, ".1f"),
+    "accuracy, corrupted, %": (lambda one: 100 * one.corrupted[-1].accuracy, ".1f"),
+}
+"""The columns of a table of behaviours: each with its number and the form of that."""
+NOTE = """\
+NLL: nats a token of the test references, unsmoothed whatever the loss. Calibration error: the mean distance between
+the probability of the most likely next word and how often it is right. Rare words: the least frequent ones, which
+together make 5 % of the training text; recall: the share of those in the references of an item that its hypothesis has.
+Prefix corrupted: each word before the one to predict was replaced with a probability of 30 % by another, drawn from the
+unigram law of the training text; all models read the same prefixes."""
+"""What these columns are."""
 
 
 def behaviour(run: Run, split: str, device: str = "cpu", *, data: Path | None = None) -> Behaviour:
-    """Observe a run, or remember it: what is in its folder counts while hypotheses and weights are the same.
+    """Observe a run; what its folder has from an earlier time counts while hypotheses and weights are the same.
 
     Args:
         run: trained and decoded.
-        split: that of the hypotheses.
+        split: the split of its hypotheses.
         device: where the model reads the references.
-        data: where the corpus is now; where it was by default.
+        data: where the corpus is now; by default, where it was.
     """
     known = remembered(run, split)
     if known is not None:
         return known
     model, corpus = load_model(run.folder, device=device, data=data)
-    hypotheses = {name: found[0].tokens if found else () for name, found in run.hypotheses(split)}
+    hypotheses = {name: several[0].tokens if several else () for name, several in run.hypotheses(split)}
     rule = f"whole (`seqsmooth decode {run.folder} --split {split} --overwrite`)"
     checks.must(hypotheses.keys() == {*corpus.ids(split)}, str(run.decoded(split)), rule, "of other items")
     written = [corpus.vocabulary.sentence(hypotheses[name]) for name in corpus.ids(split)]
-    made = observe(model, corpus, split, written, torch.device(device))
-    kept = _kept(run, split)
-    kept.parent.mkdir(exist_ok=True)
+    observed = observe(model, corpus, split, written, torch.device(device))
+    path = _path(run, split)
+    path.parent.mkdir(exist_ok=True)
     of = {"kind": KIND, "weights": _checksum(run.weights()), "decoded": _checksum(run.decoded(split))}
-    with atomic_write_text(kept) as file:
-        file.write(json.dumps(of | {"behaviour": asdict(made)}) + "\n")
-    return made
+    with atomic_write_text(path) as file:
+        file.write(json.dumps(of | {"behaviour": asdict(observed)}) + "\n")
+    return observed
 
 
 def remembered(run: Run, split: str) -> Behaviour | None:
-    """What was observed of these hypotheses, and of the weights where they are still there; None where nothing was."""
+    """The behaviour kept in the folder of a run, if hypotheses and weights (where still there) are the same."""
     try:
-        held = json.loads(_kept(run, split).read_text(encoding="utf-8"))
-        known = held["kind"] == KIND and held["decoded"] == _checksum(run.decoded(split))
+        content = json.loads(_path(run, split).read_text(encoding="utf-8"))
+        known = content["kind"] == KIND and content["decoded"] == _checksum(run.decoded(split))
         weights = run.weights()
-        if not known or (weights.is_file() and held["weights"] != _checksum(weights)):
+        if not known or (weights.is_file() and content["weights"] != _checksum(weights)):
             return None
-        return read_behaviour(held["behaviour"])
+        return read_behaviour(content["behaviour"])
     except (OSError, ValueError, KeyError, TypeError):  # it is only remembered: what is damaged is made again
         return None
 
 
-def read_behaviour(told: Mapping[str, Any]) -> Behaviour:
-    """From what `dataclasses.asdict` made of it, and JSON of that."""
-    parts: dict[str, Any] = {name: tuple(told[name]) for name in ("lengths", "reference_lengths")}
-    parts["recall"] = tuple(Recall(**part) for part in told["recall"])
-    parts["rare"] = Recall(**told["rare"])
-    parts["calibration"] = tuple(Bin(**part) for part in told["calibration"])
-    parts["corrupted"] = tuple(Corrupted(**part) for part in told["corrupted"])
-    return Behaviour(**{**told, **parts})
+def read_behaviour(content: Mapping[str, Any]) -> Behaviour:
+    """Read a behaviour from JSON of what `dataclasses.asdict` made of it."""
+    parts: dict[str, Any] = {name: tuple(content[name]) for name in ("lengths", "reference_lengths")}
+    parts["recall"] = tuple(Recall(**part) for part in content["recall"])
+    parts["rare"] = Recall(**content["rare"])
+    parts["calibration"] = tuple(Bin(**part) for part in content["calibration"])
+    parts["corrupted"] = tuple(Corrupted(**part) for part in content["corrupted"])
+    return Behaviour(**{**content, **parts})
 
 
 def observe(
     model: Model[Any, Any], corpus: Corpus, split: str, written: Sequence[Sequence[str]], device: torch.device
 ) -> Behaviour:
-    """Observe a model, and what it wrote for each item of a split."""
+    """Observe a model and the hypotheses that it wrote for each item of a split."""
     references = corpus.references(split)
     bins, corrupted = force(model, corpus, split, device)
     recall, rare = recalls(written, references, corpus.word_counts())
@@ -152,7 +173,7 @@ def observe(
 def recalls(
     written: Sequence[Sequence[str]], references: Sequence[Sequence[Sequence[str]]], counts: Mapping[str, int]
 ) -> tuple[tuple[Recall, ...], Recall]:
-    """Word recall by how often words occur in training, and that of rare words. Those without a count do not count."""
+    """Measure word recall by frequency in training, and that of rare words. A word without a count is left out."""
     edge = _rare_below(sorted(counts.values()))
     found, of = [0] * len(EDGES), [0] * len(EDGES)
     rare = [0, 0]
@@ -188,5 +209,5 @@ def _checksum(path: Path) -> str:
         return hashlib.file_digest(file, "sha256").hexdigest()[:16]
 
 
-def _kept(run: Run, split: str) -> Path:
+def _path(run: Run, split: str) -> Path:
     return run.folder / "behaviour" / f"{split}.json"

@@ -1,13 +1,14 @@
-"""Line charts and interval charts as SVG, written by hand: no library, and colours that follow the page's.
+"""Line charts and charts of intervals, as SVG without a library.
 
-A chart stands alone as a file, light or dark as the reader's screen, and inside a page takes the page's colours.
+A chart is a file of its own or a part of a page; both are light or dark as the reader's screen, for the colours are
+variables of CSS.
 """
 
 from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from html import escape
 
 WIDTH, HEIGHT = 360, 250  # two fit side by side in the column of a page
@@ -17,26 +18,28 @@ STEP = 28  # from one row of a forest to the next
 DASHES = ("", "6 3", "2 3")
 
 STYLE = """
-.chart{font:12px system-ui,sans-serif;--ink:#1f2933;--soft:#6b7785;--line:#dfe4ea;--c0:#4b5563;--c1:#d97706;
---c2:#0891b2;--c3:#7c3aed;--c4:#dc2626;--c5:#16a34a;--c6:#db2777;--c7:#2563eb}
-@media (prefers-color-scheme:dark){.chart{--ink:#e5e9ee;--soft:#98a4b3;--line:#2c3642;--c0:#aab4c0;--c1:#fbb040;
+:root{--ink:#1f2933;--soft:#5d6b7a;--line:#dfe4ea;--c0:#4b5563;--c1:#d97706;--c2:#0891b2;--c3:#7c3aed;--c4:#dc2626;
+--c5:#16a34a;--c6:#db2777;--c7:#2563eb}
+@media (prefers-color-scheme:dark){:root{--ink:#e5e9ee;--soft:#98a4b3;--line:#2c3642;--c0:#aab4c0;--c1:#fbb040;
 --c2:#38bdf8;--c3:#a78bfa;--c4:#f87171;--c5:#4ade80;--c6:#f472b6;--c7:#60a5fa}}
-.chart text{fill:var(--soft)}.chart .name{fill:var(--ink)}.chart .grid{stroke:var(--line)}
+.chart{font:12px system-ui,sans-serif}.chart text{fill:var(--soft)}.chart .name{fill:var(--ink)}
+.chart .grid{stroke:var(--line)}.chart .band{opacity:.14;stroke:none}
 .chart .series{fill:none;stroke-width:2;stroke-linejoin:round;stroke-linecap:round}
-.chart .band{opacity:.14;stroke:none}.chart .ideal{stroke:var(--soft);stroke-dasharray:3 4;fill:none}
+.chart .ideal{stroke:var(--soft);stroke-dasharray:3 4;fill:none}
 """
+"""Colours and lines of charts; the page of a report takes its colours from here, too."""
 
 
 @dataclass(frozen=True)
 class Series:
-    """A line: points, and how far they reach where they are means."""
+    """A line: its points, and the range around each where the points are means."""
 
     name: str
     points: Sequence[tuple[float, float]]
     low: Sequence[float] = ()
     high: Sequence[float] = ()
     number: int | None = None
-    """Which colour; None for what all are compared with, drawn grey and dashed."""
+    """The colour; None for the line that all are compared with, which is grey and dashed."""
 
 
 @dataclass(frozen=True)
@@ -44,15 +47,16 @@ class Chart:
     """Lines over two axes.
 
     Attributes:
-        name: of the file.
-        title: above it.
-        across: what the horizontal axis is.
-        up: what the vertical axis is.
+        name: the name of its file.
+        title: the heading.
+        across: the label of the horizontal axis.
+        up: the label of the vertical axis.
         series: the lines.
-        ticks: the horizontal axis has these words at 0, 1, 2... instead of numbers.
+        ticks: words that the horizontal axis has at 0, 1, 2..., where it has no numbers.
         diagonal: whether a line shows where both axes are equal.
         zero: whether the vertical axis starts at 0.
         note: what the chart shows, in a sentence.
+        unit: the range of both axes; that of the points where it is None.
     """
 
     name: str
@@ -64,10 +68,10 @@ class Chart:
     diagonal: bool = False
     zero: bool = False
     note: str = ""
-    unit: tuple[float, float] | None = field(default=None)
+    unit: tuple[float, float] | None = None
 
     def svg(self, *, alone: bool = False) -> str:
-        """The chart; `alone` as a file with its own colours."""
+        """Draw the chart; `alone` as a file, with a title and a legend of its own."""
         xs = [x for line in self.series for x, _ in line.points]
         ys = [y for line in self.series for _, y in line.points]
         ys += [y for line in self.series for y in (*line.low, *line.high)]
@@ -89,11 +93,11 @@ class Chart:
             _, y = place(x0, mark)
             parts.append(f'<line class="grid" x1="{LEFT}" x2="{WIDTH - RIGHT}" y1="{y:.1f}" y2="{y:.1f}"/>')
             parts.append(f'<text x="{LEFT - 8}" y="{y + 4:.1f}" text-anchor="end">{short(mark)}</text>')
-        named = [(float(n), told) for n, told in enumerate(self.ticks)]
+        named = [(float(n), word) for n, word in enumerate(self.ticks)]
         named = named or [(mark, short(mark)) for mark in ticks(x0, x1) if x0 <= mark <= x1]
-        for mark, told in named:
+        for mark, word in named:
             x, _ = place(mark, y0)
-            parts.append(f'<text x="{x:.1f}" y="{HEIGHT - BOTTOM + 18}" text-anchor="middle">{escape(told)}</text>')
+            parts.append(f'<text x="{x:.1f}" y="{HEIGHT - BOTTOM + 18}" text-anchor="middle">{escape(word)}</text>')
         if self.diagonal:
             parts.append(_path("ideal", [place(max(x0, y0), max(x0, y0)), place(min(x1, y1), min(x1, y1))], ""))
         for line in self.series:
@@ -107,18 +111,27 @@ class Chart:
 
 @dataclass(frozen=True)
 class Interval:
-    """A difference and how sure it is."""
+    """A difference and its interval, as a point on a line.
+
+    Attributes:
+        name: beside it.
+        value: the point.
+        low: the left end of the line.
+        high: the right end of the line.
+        number: the colour.
+        text: shown where one points at it.
+    """
 
     name: str
     value: float
     low: float
     high: float
     number: int
-    told: str
+    text: str
 
 
 def forest(title: str, across: str, intervals: Sequence[Interval], *, left: int = 138, alone: bool = False) -> str:
-    """Differences as points with their intervals, one below the other, around a line at 0; `left` is for the names."""
+    """Draw intervals one below the other around a line at 0; `left` is the room for their names."""
     width, height = WIDTH - 138 + left, TOP + STEP * len(intervals) + BOTTOM
     parts = _panel(intervals, left, width - 20, height)
     middle = (left + width - 20) / 2
@@ -127,7 +140,7 @@ def forest(title: str, across: str, intervals: Sequence[Interval], *, left: int 
 
 
 def forests(title: str, across: str, names: Sequence[str], panels: Mapping[str, Sequence[Interval | None]]) -> str:
-    """A file of forests side by side, by their headings, each with an axis of its own; None where a row lacks one."""
+    """Draw forests side by side under their headings, each with an axis of its own; None leaves a row empty."""
     left, wide, gap, top = room_for(names), 132, 28, 20
     width, height = left + len(panels) * (wide + gap), TOP + STEP * len(names) + BOTTOM
     parts = []
@@ -147,10 +160,10 @@ def forests(title: str, across: str, names: Sequence[str], panels: Mapping[str, 
 def _panel(
     intervals: Sequence[Interval | None], left: float, right: float, height: int, *, narrow: bool = False
 ) -> list[str]:
-    """A forest between two places, names to its left; a narrow one has none, and its axis ends with the intervals."""
-    there = [made for made in intervals if made is not None]
-    least, most = min([0.0, *(made.low for made in there)]), max([0.0, *(made.high for made in there)])
-    marks = ticks(least, most)
+    """Draw a forest between two places, names to its left; a narrow one has no names and ends with its intervals."""
+    there = [interval for interval in intervals if interval is not None]
+    least, most = min([0.0, *(each.low for each in there)]), max([0.0, *(each.high for each in there)])
+    marks = ticks(least, most, 5)
     low, high = marks[0], marks[-1]
     if narrow and most > least:
         low, high = least - 0.06 * (most - least), most + 0.06 * (most - least)
@@ -163,32 +176,32 @@ def _panel(
     for mark in marks:
         x = place(mark)
         parts.append(f'<line class="grid" x1="{x:.1f}" x2="{x:.1f}" y1="{TOP}" y2="{height - BOTTOM}"/>')
-        told = "0" if mark == 0 else f"{'+' if mark > 0 else '−'}{short(abs(mark))}"
-        parts.append(f'<text x="{x:.1f}" y="{height - BOTTOM + 18}" text-anchor="middle">{told}</text>')
+        text = "0" if mark == 0 else f"{'+' if mark > 0 else '−'}{short(abs(mark))}"
+        parts.append(f'<text x="{x:.1f}" y="{height - BOTTOM + 18}" text-anchor="middle">{text}</text>')
     zero = place(0.0)
     parts.append(f'<line class="ideal" x1="{zero:.1f}" x2="{zero:.1f}" y1="{TOP}" y2="{height - BOTTOM}"/>')
-    for n, made in enumerate(intervals):
-        if made is None:
+    for n, interval in enumerate(intervals):
+        if interval is None:
             continue
         y = TOP + STEP * (n + 0.5)
-        colour = f"var(--c{made.number % COLOURS})"
-        ends = f'x1="{place(made.low):.1f}" x2="{place(made.high):.1f}" y1="{y}" y2="{y}"'
-        name = f'<text class="name" x="{left - 12}" y="{y + 4}" text-anchor="end">{escape(made.name)}</text>'
+        colour = f"var(--c{interval.number % COLOURS})"
+        ends = f'x1="{place(interval.low):.1f}" x2="{place(interval.high):.1f}" y1="{y}" y2="{y}"'
+        name = f'<text class="name" x="{left - 12}" y="{y + 4}" text-anchor="end">{escape(interval.name)}</text>'
         parts.append(
-            f'<g data-row="{made.number}"><title>{escape(made.told)}</title>{"" if narrow else name}'
+            f'<g data-row="{interval.number}"><title>{escape(interval.text)}</title>{"" if narrow else name}'
             f'<line {ends} stroke="{colour}" stroke-width="3" stroke-linecap="round" opacity=".45"/>'
-            f'<circle cx="{place(made.value):.1f}" cy="{y}" r="5.5" fill="{colour}"/></g>'
+            f'<circle cx="{place(interval.value):.1f}" cy="{y}" r="5.5" fill="{colour}"/></g>'
         )
     return parts
 
 
 def room_for(names: Iterable[str]) -> int:
-    """How much of a forest its names take: the longest, and what is around it."""
+    """The room that the names of a forest take."""
     return 22 + math.ceil(6.6 * max(len(name) for name in names))
 
 
 def ticks(low: float, high: float, most: int = 6) -> list[float]:
-    """Round numbers that cover a range, 1, 2 or 5 times a power of ten apart.
+    """Choose round numbers that cover a range, 1, 2 or 5 times a power of ten apart.
 
     >>> ticks(0.13, 0.87)
     [0.0, 0.2, 0.4, 0.6, 0.8, 1.0]
@@ -204,7 +217,7 @@ def ticks(low: float, high: float, most: int = 6) -> list[float]:
 
 
 def short(value: float) -> str:
-    """A number beside an axis, short.
+    """Write a number beside an axis.
 
     >>> short(0.5), short(300), short(3000), short(12500)
     ('0.5', '300', '3k', '12.5k')

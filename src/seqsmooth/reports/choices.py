@@ -1,4 +1,4 @@
-"""The validation scores of a grid, and the best point: temperatures are chosen here, and never on a test split."""
+"""The best point of a grid by its validation scores: temperatures are chosen here, and never on a test split."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ class Point:
         config: the name of the config.
         values: by dotted key.
         scores: the best validation of each run that is finished, by seed.
-        epochs: of these.
+        epochs: the epochs of these scores, by seed.
         unfinished: the seeds of the runs that are not.
     """
 
@@ -45,9 +45,9 @@ class Choice:
     """The points of a sweep in its order, and the best of each config.
 
     Attributes:
-        metric: by which the runs chose their best weights.
-        points: all of them.
-        best: by config, the best of those whose runs are all finished; of several the first.
+        metric: the metric by which the runs chose their best weights.
+        points: all points.
+        best: by config, the best point whose runs are all finished; of several the first.
     """
 
     metric: str
@@ -55,7 +55,7 @@ class Choice:
     best: Mapping[str, Point]
 
     def record(self) -> dict[str, Any]:
-        """All of it, ready for JSON."""
+        """The choice, ready for JSON."""
         return {
             "kind": KIND,
             "metric": self.metric,
@@ -74,7 +74,7 @@ class Choice:
         }
 
     def text(self) -> str:
-        """A table, the best points marked."""
+        """The points as a table, the best ones marked."""
         keys = list(dict.fromkeys(key for point in self.points for key in point.values))
         short = short_keys(keys)
         table = [["config", *(short[key] for key in keys), self.metric, "epoch", ""]]
@@ -93,15 +93,15 @@ class Choice:
 
 
 def choose(planned: Sequence[Planned]) -> Choice:
-    """Read what the runs of a sweep reached in validation."""
+    """Read what the runs of a sweep reached in validation, and choose."""
     groups: dict[tuple[str, tuple[tuple[str, Any], ...]], list[Planned]] = {}
     for each in planned:
         groups.setdefault((_name(each), tuple(each.point.items())), []).append(each)
     metrics: dict[str, None] = {}
     points = []
     for (_, values), several in groups.items():
-        found = {each.seed: _best(each) for each in several}
-        there = {seed: best for seed, best in found.items() if best is not None}
+        known = {each.seed: _best(each) for each in several}
+        there = {seed: best for seed, best in known.items() if best is not None}
         metrics |= dict.fromkeys(str(best["metric"]) for best in there.values())
         points.append(
             Point(
@@ -109,7 +109,7 @@ def choose(planned: Sequence[Planned]) -> Choice:
                 dict(values),
                 {seed: float(best["value"]) for seed, best in there.items()},
                 {seed: int(best["epoch"]) for seed, best in there.items()},
-                tuple(seed for seed in found if seed not in there),
+                tuple(seed for seed in known if seed not in there),
             )
         )
     checks.must(len(metrics) > 0, "sweep", "one with finished runs (`seqsmooth train --sweep` makes them)", "without")
@@ -148,10 +148,11 @@ def _best(planned: Planned) -> dict[str, Any] | None:
     return best
 
 
-def check_choice(held: Mapping[str, Any]) -> None:
-    """Check that something read from JSON is what `Choice.record` made; ValueError, KeyError or TypeError if not."""
-    for point in held["points"]:
+def check_choice(content: Mapping[str, Any]) -> Mapping[str, Any]:
+    """Check that a value from a JSON file is what `Choice.record` gave; raise one of the usual exceptions if not."""
+    for point in content["points"]:
         whole = isinstance(point["values"], Mapping) and isinstance(point["best"], bool)
-        whole = whole and isinstance(point["config"], str) and isinstance(held["metric"], str)
+        whole = whole and isinstance(point["config"], str) and isinstance(content["metric"], str)
         if not whole or not (point["score"] is None or math.isfinite(point["score"])):
             raise ValueError("it is not a choice")
+    return content

@@ -1,4 +1,4 @@
-"""What a model expects next when it reads references: calibration, and how much a corrupted prefix costs it.
+"""Teacher forcing: how well a model is calibrated on references, and how much a corrupted prefix costs it.
 
 A model trained on true prefixes alone has never seen its own mistakes (exposure bias). Here it reads prefixes in which
 some words were replaced by random ones, and is asked for the same next tokens as before.
@@ -25,7 +25,7 @@ BINS = 10
 SHARES = (0.0, 0.1, 0.2, 0.3)
 SEED = 0
 ROWS = 2048  # prefixes that are read at once
-PORTION = 4096  # tokens whose logits are held at once
+PORTION = 4096  # tokens whose logits are in memory at once
 _BLOCK = 1 << 24
 
 Ids = NDArray[np.integer[Any]]
@@ -70,8 +70,8 @@ def force(
     of_shares, of_bins = sum_up(model, corpus, split, device, store, firsts, shares, rows)
     (nll, right), count = of_shares.tolist(), len(store.ids)
     bins = tuple(Bin(int(tokens), sure, int(hits)) for tokens, sure, hits in of_bins.tolist())
-    told = zip(shares, nll, right, strict=True)
-    return bins, tuple(Corrupted(share, total / count, hits / count) for share, total, hits in told)
+    sums = zip(shares, nll, right, strict=True)
+    return bins, tuple(Corrupted(share, total / count, hits / count) for share, total, hits in sums)
 
 
 @torch.no_grad()
@@ -85,7 +85,7 @@ def sum_up(
     shares: Sequence[float],
     rows: int,
 ) -> tuple[Tensor, Tensor]:  # (2, S), (BINS, 3)
-    """By share the NLL and the hits; by bin the tokens, their confidence and the hits. The host waits for nothing."""
+    """Sum NLL and hits by share, and tokens, confidence and hits by bin. The host waits for nothing."""
     read = [TokenStore(ids, store.offsets) for ids in corrupt(store.ids, unigrams(corpus), shares)]
     of_shares = torch.zeros(2, len(shares), dtype=torch.float64, device=device)
     of_bins = torch.zeros(BINS, 3, dtype=torch.float64, device=device)
@@ -93,7 +93,7 @@ def sum_up(
         inputs = tuple(_sent(value, device) for value in corpus.inputs(split, items))
         width = int(store.lengths[which[which < len(store)]].max())
         targets = store.rows(which.reshape(-1), width)  # (B R, T)
-        prefixes = np.stack([held.rows(which.reshape(-1), width) for held in read], 1)  # (B R, S, T)
+        prefixes = np.stack([share.rows(which.reshape(-1), width) for share in read], 1)  # (B R, S, T)
         prefixes = np.roll(prefixes, 1, axis=-1)
         prefixes[..., 0] = BOS
         tokens = _sent(torch.from_numpy(prefixes), device).reshape(len(items), -1, width)
@@ -106,17 +106,17 @@ def sum_up(
             for values in (places, targets[row, column])
         )
         for chosen, words in zip(*portions, strict=True):
-            _tell(model.logits(hidden.index_select(0, chosen.flatten())).float(), words, of_shares, of_bins)
+            _add_sums(model.logits(hidden.index_select(0, chosen.flatten())).float(), words, of_shares, of_bins)
     return of_shares, of_bins
 
 
-def _tell(
+def _add_sums(
     logits: Tensor,  # (S n, V)
     words: Tensor,  # (n,)
     of_shares: Tensor,  # (2, S), added to
     of_bins: Tensor,  # (BINS, 3), added to
 ) -> None:
-    """Sum what the logits say of the words."""
+    """Add the NLL, the hits and the confidence of some words to the sums."""
     several = words.repeat(of_shares.shape[1])
     top, guess = logits.max(-1)
     total = logits.logsumexp(-1)
@@ -125,8 +125,8 @@ def _tell(
     of_shares += torch.stack([nll.double(), right.double()]).reshape(2, -1, len(words)).sum(-1)
     sure = (top - total)[: len(words)].exp()
     place = (sure * BINS).long().clamp_max(BINS - 1)
-    told = torch.stack([torch.ones_like(sure), sure, right[: len(words)].float()], 1)
-    of_bins.index_add_(0, place, told.double())
+    row = torch.stack([torch.ones_like(sure), sure, right[: len(words)].float()], 1)
+    of_bins.index_add_(0, place, row.double())
 
 
 def unigrams(corpus: Corpus) -> NDArray[np.int64]:  # (V,)

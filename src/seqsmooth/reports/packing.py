@@ -22,12 +22,12 @@ KINDS = (*WHOLE, "<f4")
 
 
 def pack(values: Floats) -> dict[str, Any]:
-    """Counts in the fewest bytes that hold them, other numbers in single precision.
+    """Pack an array: counts in the fewest bytes that hold them, other numbers in single precision.
 
-    >>> held = pack(np.array([[3.0, 1.0], [300.0, 0.0]]))
-    >>> held["dtype"], held["shape"]
+    >>> packed = pack(np.array([[3.0, 1.0], [300.0, 0.0]]))
+    >>> packed["dtype"], packed["shape"]
     ('<u2', [2, 2])
-    >>> unpack(held).tolist()
+    >>> unpack(packed).tolist()
     [[3.0, 1.0], [300.0, 0.0]]
     """
     counts = values.size > 0 and bool((values >= 0).all() and (values == np.round(values)).all())
@@ -37,15 +37,15 @@ def pack(values: Floats) -> dict[str, Any]:
     return {"dtype": kind, "shape": list(values.shape), "data": base64.b64encode(data).decode("ascii")}
 
 
-def unpack(held: Mapping[str, Any]) -> Floats:
-    """What `pack` was given; ValueError for anything else."""
-    kind, shape = held["dtype"], held["shape"]
+def unpack(packed: Mapping[str, Any]) -> Floats:
+    """Read an array that `pack` wrote; raise ValueError for anything else."""
+    kind, shape = packed["dtype"], packed["shape"]
     if kind not in KINDS or not _is_shape(shape):
         raise ValueError("it is no packed array")
     size = math.prod(shape) * np.dtype(kind).itemsize
     try:
         worker = zlib.decompressobj()
-        data = worker.decompress(base64.b64decode(held["data"], validate=True), size + 1)  # never more than it says
+        data = worker.decompress(base64.b64decode(packed["data"], validate=True), size + 1)  # never more than it says
     except (binascii.Error, zlib.error, TypeError) as error:
         raise ValueError("its data is damaged") from error
     if len(data) != size:

@@ -1,9 +1,9 @@
-"""What a run leaves behind for good: one small file of JSON, without weights and without anybody's texts.
+"""A run as it is remembered: one small file of JSON, without weights and without references or sources.
 
 A record holds what the run was (config, objective, seed, corpus, versions, device, time), its validation curve, its
-scores with the statistics of every item, so that every test between runs can be repeated from records alone, how the
-model behaves, what it wrote for a few items that are the same in all records of a corpus, and the command that repeats
-it. A line a part, so that changes can be read.
+scores with the statistics of every item, how the model behaves, what it wrote for a few items, and the commands that
+repeat it. Every test between runs can be repeated from records alone. The file has a line for each part, so that a
+change can be read in a diff.
 """
 
 from __future__ import annotations
@@ -20,24 +20,26 @@ import numpy as np
 
 from seqsmooth.files.atomic import atomic_write_text
 from seqsmooth.files.paths import inner_path
+from seqsmooth.files.reading import read_record
 from seqsmooth.metrics.report import TOTALS
 from seqsmooth.metrics.scores import Floats, mean
 from seqsmooth.reports.behaviour import Behaviour, read_behaviour
 from seqsmooth.reports.packing import pack, unpack
+from seqsmooth.training.runs import Run
 
 KIND = "seqsmooth record 1"
 SEED = 0
-"""The items of the examples follow from it."""
+"""The items of the examples follow from this seed."""
 FACTS = (
     *("name", "row", "table", "task", "seed", "config", "objective", "versions", "device", "parameters", "started"),
     *("seconds", "epochs", "steps", "best"),
 )
-"""What of a manifest is kept."""
+"""The keys of a manifest that a record keeps."""
 
 
 @dataclass(frozen=True, eq=False)
 class Tally:
-    """A score, and what it is the sum of.
+    """A score and the statistics of the items that it is calculated from.
 
     Attributes:
         metric: the name of the metric in `seqsmooth.metrics.suite`.
@@ -61,8 +63,8 @@ class Tally:
 
 
 @dataclass(frozen=True)
-class Written:
-    """What a run wrote for an item."""
+class Output:
+    """The text that a run wrote for an item."""
 
     item: str
     text: str
@@ -85,6 +87,7 @@ class Record:
         scores: by metric.
         behaviour: beyond scores; None where it was not observed.
         examples: what was written for items drawn at random.
+        run: the folder of the run, where the record was made from it and not read from a file.
     """
 
     facts: Mapping[str, Any]
@@ -98,17 +101,41 @@ class Record:
     curve: Mapping[str, Sequence[float | None]]
     scores: Mapping[str, Tally]
     behaviour: Behaviour | None
-    examples: tuple[Written, ...]
+    examples: tuple[Output, ...]
+    run: Run | None = None
+
+    @property
+    def seed(self) -> int:
+        """The seed of the run."""
+        return int(self.facts["seed"])
+
+    @property
+    def label(self) -> str:
+        """The row of a table that it belongs to."""
+        return str(self.facts["row"] or self.facts["name"])
+
+    @property
+    def table(self) -> str:
+        """The table that it belongs to; "" where its config names none."""
+        return str(self.facts["table"] or "")
+
+    @property
+    def share(self) -> float | None:
+        """The share of the training data that it learned from; None for all of it."""
+        share = self.facts["config"].get("data", {}).get("fraction")
+        return None if share is None or share == 1 else float(share)
 
     @property
     def log(self) -> list[dict[str, Any]]:
-        """The validation curve as rows of a log."""
+        """The log of the run; where only the record is there, the validation curve as rows of a log."""
+        if self.run is not None:
+            return self.run.log
         columns = list(self.curve.items())
         number = len(columns[0][1]) if columns else 0
         return [{"split": "val"} | {name: values[n] for name, values in columns} for n in range(number)]
 
     def _check(self) -> None:
-        """Check what tables are made of; any of the usual exceptions where it is not what it should be."""
+        """Check what tables are made of; whatever is wrong raises an exception that `load` makes a sentence of."""
         facts = self.facts
         numbers = [tally.value for tally in self.scores.values()] + [float(facts["seconds"])]
         numbers += [value for values in self.curve.values() for value in values if value is not None]
@@ -126,25 +153,20 @@ class Record:
 
     @property
     def file(self) -> PurePosixPath:
-        """Where it goes in a folder of records."""
-        parts = [
-            str(self.facts["name"]),
-            str(self.facts["seed"]),
-            self.split,
-            *([self.variant] if self.variant else []),
-        ]
+        """The path of its file in a folder of records."""
+        parts = [str(self.facts["name"]), str(self.facts["seed"]), self.split, *filter(None, [self.variant])]
         return PurePosixPath(".".join([*parts, "json"]))
 
     def save(self, path: Path) -> None:
         """Write the file whole or not at all."""
         packed: dict[str, Mapping[str, Any]] = {}
         scores = {}
-        for name, held in self.scores.items():
-            made = pack(held.statistics)
-            same = [known for known, other in packed.items() if other == made]  # BLEU-1 to 4 count the same n-grams
-            packed |= {} if same else {name: made}
-            scores[name] = {"value": held.value, "signature": held.signature, "statistics": (same or [name])[0]}
-        told = {
+        for name, tally in self.scores.items():
+            array = pack(tally.statistics)
+            same = [known for known, other in packed.items() if other == array]  # BLEU-1 to 4 count the same n-grams
+            packed |= {} if same else {name: array}
+            scores[name] = {"value": tally.value, "signature": tally.signature, "statistics": (same or [name])[0]}
+        content = {
             "kind": KIND,
             "run": dict(self.facts),
             "data": self.data,
@@ -157,11 +179,12 @@ class Record:
             "curve": {name: list(values) for name, values in self.curve.items()},
             "scores": scores,
             "statistics": packed,
-            "behaviour": None if self.behaviour is None else _short(asdict(self.behaviour)),
+            "behaviour": None if self.behaviour is None else _rounded(asdict(self.behaviour)),
             "examples": {"seed": SEED, "written": [asdict(one) for one in self.examples]},
         }
         lines = [
-            f"{json.dumps(key)}: {json.dumps(part, ensure_ascii=False, allow_nan=False)}" for key, part in told.items()
+            f"{json.dumps(key)}: {json.dumps(part, ensure_ascii=False, allow_nan=False)}"
+            for key, part in content.items()
         ]
         with atomic_write_text(path) as file:
             file.write("{\n" + ",\n".join(lines) + "\n}\n")
@@ -169,45 +192,38 @@ class Record:
     @classmethod
     def load(cls, path: Path) -> Record:
         """Read what `save` wrote."""
-        try:
-            held = json.loads(path.read_text(encoding="utf-8"))
-            if held["kind"] != KIND:
-                raise ValueError(f"it is of the kind {held['kind']!r}")
-            arrays = {name: unpack(part) for name, part in held["statistics"].items()}
-            scores = {
-                name: Tally(name, float(part["value"]), str(part["signature"]), arrays[part["statistics"]])
-                for name, part in held["scores"].items()
-            }
-            seen = held["behaviour"]
-            made = cls(
-                facts={name: held["run"][name] for name in FACTS},
-                data=str(held["data"]),
-                split=str(held["split"]),
-                items=str(held["items"]),
-                decoding=dict(held["decoding"]),
-                variant=str(held["variant"]),
-                members=tuple(map(int, held["members"])),
-                commands=tuple(map(str, held["commands"])),
-                curve={str(name): list(values) for name, values in held["curve"].items()},
-                scores=scores,
-                behaviour=None if seen is None else read_behaviour(seen),
-                examples=tuple(Written(**one) for one in held["examples"]["written"]),
-            )
-            made._check()
-            return made
-        except OSError as error:
-            raise ValueError(
-                f"`record` must be a file that can be read, but {path} cannot: {error.strerror}."
-            ) from error
-        except (AttributeError, IndexError, KeyError, TypeError, ValueError) as error:
-            rule = "a file written by `seqsmooth record`"
-            raise ValueError(f"`record` must be {rule}, but {path} is damaged or something else instead.") from error
+        return read_record(path, cls._parse, "a file written by `seqsmooth report record`", name="record", kind=KIND)
+
+    @classmethod
+    def _parse(cls, content: Mapping[str, Any]) -> Record:
+        arrays = {name: unpack(part) for name, part in content["statistics"].items()}
+        scores = {
+            name: Tally(name, float(part["value"]), str(part["signature"]), arrays[part["statistics"]])
+            for name, part in content["scores"].items()
+        }
+        behaviour = content["behaviour"]
+        record = cls(
+            facts={name: content["run"][name] for name in FACTS},
+            data=str(content["data"]),
+            split=str(content["split"]),
+            items=str(content["items"]),
+            decoding=dict(content["decoding"]),
+            variant=str(content["variant"]),
+            members=tuple(map(int, content["members"])),
+            commands=tuple(map(str, content["commands"])),
+            curve={str(name): list(values) for name, values in content["curve"].items()},
+            scores=scores,
+            behaviour=None if behaviour is None else read_behaviour(behaviour),
+            examples=tuple(Output(**one) for one in content["examples"]["written"]),
+        )
+        record._check()
+        return record
 
 
-def _short(value: Any) -> Any:
-    """Numbers to eight digits."""
+def _rounded(value: Any) -> Any:
+    """Round all numbers to eight digits."""
     if isinstance(value, Mapping):
-        return {key: _short(part) for key, part in value.items()}
+        return {key: _rounded(part) for key, part in value.items()}
     if isinstance(value, (list, tuple)):
-        return [_short(part) for part in value]
+        return [_rounded(part) for part in value]
     return float(f"{value:.8g}") if isinstance(value, float) else value

@@ -16,13 +16,15 @@ import numpy as np
 from seqsmooth.decoding import Hypothesis, load_hypotheses
 from seqsmooth.metrics.report import Report
 from seqsmooth.metrics.scores import Scores
+from seqsmooth.metrics.tasks import TASKS
 from seqsmooth.ops import checks
 from seqsmooth.reports.alike import Member, check_row
 from seqsmooth.reports.behaviour import remembered
-from seqsmooth.reports.record import FACTS, SEED, Record, Tally, Written
+from seqsmooth.reports.record import FACTS, SEED, Output, Record, Tally
 from seqsmooth.text import Vocabulary
 from seqsmooth.training.bases import find_row
 from seqsmooth.training.config import plain
+from seqsmooth.training.evaluation import Judge
 from seqsmooth.training.reader import completed, differences, read_config
 from seqsmooth.training.runs import FREE, Run
 from seqsmooth.training.writing import check_own, check_weights, known_settings
@@ -32,7 +34,7 @@ _NAMES = ("name", "row", "table", "seed")
 
 
 def record_run(folder: Path, split: str) -> Record:
-    """Make the record of a run that was trained, decoded and scored; its weights are not asked for."""
+    """Make the record of a run that was trained, decoded and scored; its weights need not be there any more."""
     run = _finished(folder)
     way_out = f"decoded and scored (`seqsmooth decode {folder} --split {split} --observe`)"
     there = run.decoded(split).is_file() and run.scores(split).is_file()
@@ -40,11 +42,22 @@ def record_run(folder: Path, split: str) -> Record:
     other = check_own(run, split)
     rule = (
         f"decoded as its config says (`seqsmooth decode {folder} --split {split} --overwrite`), or else to a file of "
-        "its own (`decode --out FILE`, `record --hypotheses FILE`)"
+        "its own (`decode --out FILE`, `report record --hypotheses FILE`)"
     )
     checks.must(not other, str(folder), rule, f"decoded with {', '.join(f'{key} {other[key]}' for key in other)}")
-    made = _record([run], run.decoded(split), run.scores(split))
-    return replace(made, curve=_curve(run), behaviour=remembered(run, split))
+    record = _record([run], run.decoded(split), Report.load(run.scores(split)).scores)
+    return replace(record, curve=_curve(run), behaviour=remembered(run, split))
+
+
+def read_run(folder: Path, split: str) -> Record:
+    """Make the record of a run for a report: decoded in any way, and scored here where nobody did; it keeps the run."""
+    run = _finished(folder)
+    rule = f"decoded (`seqsmooth decode {folder} --split {split}`)"
+    checks.must(run.decoded(split).is_file(), str(folder), rule, f"one without hypotheses of {split}")
+    check_own(run, split)
+    scored = run.scores(split).is_file()
+    scores = Report.load(run.scores(split)).scores if scored else _score(run, split)
+    return replace(_record([run], run.decoded(split), scores), curve=_curve(run), run=run)
 
 
 def record_hypotheses(folders: Sequence[Path], hypotheses: Path) -> Record:
@@ -53,17 +66,16 @@ def record_hypotheses(folders: Sequence[Path], hypotheses: Path) -> Record:
     scores = hypotheses.with_suffix(".scores.json")
     there = hypotheses.is_file() and scores.is_file()
     checks.must(there, "hypotheses", "a file of `seqsmooth decode RUN... --out FILE`", str(hypotheses))
+    manifests = [(str(run.folder), run.manifest) for run in runs]
     members = [
-        Member(
-            str(run.folder), int(run.manifest["seed"]), run.manifest["config"], run.manifest["data"]["fingerprint"], {}
-        )
-        for run in runs
+        Member(called, int(manifest["seed"]), manifest["config"], manifest["data"]["fingerprint"], {})
+        for called, manifest in manifests
     ]
     check_row(str(runs[0].manifest["row"] or runs[0].name), members)
-    made = _record(runs, hypotheses, scores)
-    *trained, decode = made.commands
+    record = _record(runs, hypotheses, Report.load(scores).scores)
+    *trained, decode = record.commands
     out = f"{decode} --out {shlex.quote(hypotheses.name)}"
-    return replace(made, variant=hypotheses.stem, commands=(*trained, out))
+    return replace(record, variant=hypotheses.stem, commands=(*trained, out))
 
 
 def _finished(folder: Path) -> Run:
@@ -73,12 +85,20 @@ def _finished(folder: Path) -> Run:
     return run
 
 
-def _record(runs: Sequence[Run], decoded: Path, scored: Path) -> Record:
+def _score(run: Run, split: str) -> Mapping[str, Scores]:
+    """The metrics that need no Java."""
+    corpus = run.corpus()
+    places = {name: place for place, name in enumerate(corpus.ids(split))}
+    hypotheses = {places[name]: several for name, several in run.hypotheses(split)}
+    scores, _ = Judge(corpus, split).scores(hypotheses, TASKS[corpus.task].quick)
+    return scores
+
+
+def _record(runs: Sequence[Run], decoded: Path, scores: Mapping[str, Scores]) -> Record:
     hypotheses = load_hypotheses(decoded)
     ids = [str(name) for name, _ in hypotheses]
-    report = Report.load(scored)
-    for scores in report.scores.values():
-        checks.must(list(scores) == ids, str(scored), "of the hypotheses beside it", "of other items")
+    for each in scores.values():
+        checks.must(list(each) == ids, f"scores of {decoded}", "of the hypotheses beside it", "of other items")
     settings = known_settings(decoded)
     check_weights(runs, decoded, settings)
     facts, split = _facts(runs[0]), str(settings["split"])
@@ -93,7 +113,7 @@ def _record(runs: Sequence[Run], decoded: Path, scored: Path) -> Record:
         members=tuple(int(run.manifest["seed"]) for run in runs),
         commands=(*(_training(_facts(run)) for run in runs), _decoding(names, facts["config"]["decoding"], settings)),
         curve={},
-        scores={name: _tally(name, scores) for name, scores in report.scores.items()},
+        scores={name: _tally(name, each) for name, each in scores.items()},
         behaviour=None,
         examples=_examples(runs[0], hypotheses),
     )
@@ -103,15 +123,15 @@ def _facts(run: Run) -> dict[str, Any]:
     return {name: _without_places(run.manifest.get(name)) for name in FACTS}
 
 
-def _examples(run: Run, hypotheses: Sequence[tuple[int | str, Sequence[Hypothesis]]]) -> tuple[Written, ...]:
+def _examples(run: Run, hypotheses: Sequence[tuple[int | str, Sequence[Hypothesis]]]) -> tuple[Output, ...]:
     vocabulary = Vocabulary.load(run.folder / "vocabulary.json")
     number = len(hypotheses)
     chosen = np.random.default_rng(SEED).choice(number, min(EXAMPLES, number), replace=False)
-    found = []
+    outputs = []
     for name, several in (hypotheses[place] for place in sorted(chosen.tolist())):
         words = vocabulary.sentence(several[0].tokens) if several else []
-        found.append(Written(str(name), " ".join(words)))
-    return tuple(found)
+        outputs.append(Output(str(name), " ".join(words)))
+    return tuple(outputs)
 
 
 def _tally(name: str, scores: Scores) -> Tally:
@@ -121,8 +141,8 @@ def _tally(name: str, scores: Scores) -> Tally:
 def _curve(run: Run) -> dict[str, list[float | None]]:
     rows = [row for row in run.log if row["split"] == "val"]
     names = [name for name in (rows[0] if rows else {}) if name != "split"]
-    found = {name: [_finite(row.get(name)) for row in rows] for name in names}
-    return {name: values for name, values in found.items() if any(value is not None for value in values)}
+    columns = {name: [_finite(row.get(name)) for row in rows] for name in names}
+    return {name: values for name, values in columns.items() if any(value is not None for value in values)}
 
 
 def _finite(value: Any) -> float | None:
@@ -130,7 +150,7 @@ def _finite(value: Any) -> float | None:
 
 
 def _decoding(names: Sequence[str], config: Mapping[str, Any], settings: Mapping[str, Any]) -> str:
-    """As the config says, or otherwise."""
+    """The command that decodes in the same way, with the options that are not as the config says."""
     given = [key for key in ("beam", "length") if settings[key] != config[key]]
     given += [key for key in ("mean", "which") if key in settings]
     words = [word for key in given for word in (f"--{key}", str(settings[key]))]
@@ -138,7 +158,7 @@ def _decoding(names: Sequence[str], config: Mapping[str, Any], settings: Mapping
 
 
 def _training(facts: Mapping[str, Any]) -> str:
-    """From the config that comes with the package to this run: its name, and whatever was set otherwise."""
+    """The command that trains this run from a config of the package, with every value that was set otherwise."""
     name, seed = str(facts["name"]), facts["seed"]
     for path in (PurePosixPath(name), *PurePosixPath(name).parents):  # a point of a grid has its values behind the name
         row = find_row(PurePosixPath("configs", path))
@@ -157,14 +177,14 @@ def _training(facts: Mapping[str, Any]) -> str:
 
 
 def _at(config: Mapping[str, Any], key: str) -> Any:
-    held: Any = config
+    value: Any = config
     for part in key.split("."):
-        held = held.get(part) if isinstance(held, Mapping) else None
-    return held
+        value = value.get(part) if isinstance(value, Mapping) else None
+    return value
 
 
 def _without_places(value: Any) -> Any:
-    """The same, without the folders of the machine it was made on: of an absolute path the last part stays."""
+    """Remove the folders of a machine from a config: of an absolute path the last part stays."""
     if isinstance(value, Mapping):
         return {key: _without_places(part) for key, part in value.items()}
     if isinstance(value, (list, tuple)):

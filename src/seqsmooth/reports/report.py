@@ -1,88 +1,201 @@
-"""From run folders to a folder with the report: a page, tables, plots, numbers."""
+"""From runs or records to a folder with the report: a page, tables, plots, numbers."""
 
 from __future__ import annotations
 
 import json
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import asdict, dataclass, field, replace
+from dataclasses import asdict, dataclass, replace
+from functools import cached_property
 from pathlib import Path
 from statistics import mean
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from seqsmooth.files.atomic import atomic_write_text
+from seqsmooth.metrics.tasks import TASKS
 from seqsmooth.ops import checks
-from seqsmooth.reports.behaviour import Behaviour, behaviour
-from seqsmooth.reports.examples import choose
-from seqsmooth.reports.figures import draw_charts
-from seqsmooth.reports.index import index
-from seqsmooth.reports.page import Page, Section
-from seqsmooth.reports.rows import Row, find_row, gather, shared_metrics
-from seqsmooth.reports.table import Table, latex, make_table, markdown
-from seqsmooth.training.writing import check_own
-from seqsmooth.version import __version__
+from seqsmooth.reports.alike import describe_differences
+from seqsmooth.reports.behaviour import COLUMNS, NOTE, behaviour
+from seqsmooth.reports.charts import COLOURS, STYLE, Chart, forest, room_for
+from seqsmooth.reports.examples import Example, draw_examples
+from seqsmooth.reports.figures import difference_interval, draw_charts
+from seqsmooth.reports.formats import NAMES, bracketed, interval_note, signed, spread
+from seqsmooth.reports.record import Record
+from seqsmooth.reports.recording import read_run
+from seqsmooth.reports.rows import BASELINE, Row, Table, find_row, make_tables, place
+from seqsmooth.reports.table import TableCell, latex, make_cells, markdown, note, plain, shown_metrics
+from seqsmooth.training.writing import decoding_overrides
+
+if TYPE_CHECKING:
+    from jinja2 import Environment
 
 KIND = "seqsmooth report 1"
 FILES = ("report.json", "tables.md", "tables.tex", "index.html", "report.html")
 Progress = Callable[[str], None]
 
 
-@dataclass(frozen=True)
-class Wish:
-    """What a report should be.
+@dataclass(frozen=True, eq=False)
+class Section:
+    """A table of a report with its columns and the items that are shown below it."""
 
-    Attributes:
-        runs: the folders.
+    table: Table
+    metrics: tuple[str, ...]
+    examples: Sequence[Example]
+
+    @cached_property
+    def cells(self) -> Mapping[str, Sequence[TableCell]]:
+        """The scores of each row, by label."""
+        return make_cells(self.table, self.metrics)
+
+    @cached_property
+    def charts(self) -> list[Chart]:
+        """The curves of the rows."""
+        return draw_charts(self.table.rows, self.table.task)
+
+    @property
+    def forests(self) -> list[tuple[str, str]]:
+        """For each metric its name and a drawing of the differences from the baseline."""
+        drawings = []
+        for metric in self.metrics:
+            differences = self.table.differences(metric)
+            intervals = [
+                difference_interval(_short(row.label), differences[row.label], number)
+                for number, row in enumerate(self.table.rows)
+                if row.label in differences
+            ]
+            title = f"{NAMES[metric]} against {self.table.baseline}"
+            if intervals:
+                left = room_for(interval.name for interval in intervals)
+                drawings.append((NAMES[metric], forest(title, "difference, 95 % interval", intervals, left=left)))
+        return drawings
+
+    @property
+    def note(self) -> str:
+        """What the numbers of the table are."""
+        return note(self.table)
+
+    @property
+    def interval_note(self) -> str:
+        """What the intervals of the differences are."""
+        return interval_note(self.table.baseline)
+
+    @cached_property
+    def unlike(self) -> dict[str, str]:
+        """In what the runs differ outside the objective, by key."""
+        return describe_differences(self.table.unlike())
+
+    @property
+    def behaviours(self) -> list[tuple[int, Row, list[str]]]:
+        """The number of each row that was observed, the row, and how its models behave."""
+        return [
+            (number, row, [spread([read(one) for one in row.behaviours], form) for read, form in COLUMNS.values()])
+            for number, row in enumerate(self.table.rows)
+            if row.behaviours
+        ]
+
+    @property
+    def reference_length(self) -> float:
+        """The mean length of the references, in words."""
+        counts = next(row.behaviours[0] for row in self.table.rows if row.behaviours).reference_lengths
+        return sum(n * count for n, count in enumerate(counts)) / sum(counts)
+
+    def text(self) -> str:
+        """The table for a terminal, with some columns of how the models behave."""
+        more = {
+            row.label: {
+                "NLL": f"{mean(one.nll for one in row.behaviours):.3f}",
+                "calibration": f"{100 * mean(one.calibration_error for one in row.behaviours):.1f} %",
+                "words": f"{mean(one.words for one in row.behaviours):.0f}",
+            }
+            for row in self.table.rows
+            if row.behaviours
+        }
+        return plain(self.table, self.metrics, more)
+
+
+def write_report(
+    runs: Sequence[Path],
+    out: Path,
+    *,
+    baseline: str = BASELINE,
+    split: str = "test",
+    metrics: Sequence[str] | None = None,
+    examples: int = 12,
+    pictures: Path | None = None,
+    resamples: int = 1000,
+    seed: int = 0,
+    device: str = "cpu",
+    title: str = "Loss smoothing",
+    lead: str = "",
+    commands: Sequence[str] = (),
+    progress: Progress = lambda what: None,
+) -> list[Section]:
+    """Write report.html, index.html, tables.md, tables.tex, report.json and plots/*.svg, and give the tables.
+
+    Args:
+        runs: folders of runs, or records.
         out: the folder of the report.
         baseline: the row that the others are compared with: its label, its loss or the name of a run.
         split: the items that were decoded.
-        metrics: columns; those of the task that all runs have by default.
-        examples: how many items are shown.
-        pictures: a folder of the images, named by their ids.
-        resamples: of the bootstrap.
-        seed: the bootstrap and the choice of examples follow from it.
-        device: where the models are observed.
-        title: of the page.
-        lead: below it; HTML.
-        commands: how to make it again, for the page.
+        metrics: the columns; by default those of the task that all runs have.
+        examples: the number of items that are shown.
+        pictures: a folder of images, named by the ids of the items.
+        resamples: the number of resampled corpora behind each interval.
+        seed: the resampled corpora and the items that are shown follow from it.
+        device: where models are observed.
+        title: the heading of the page.
+        lead: the paragraph below it.
+        commands: how to make the report again, for the page.
+        progress: called with what is being done.
     """
-
-    runs: Sequence[Path]
-    out: Path
-    baseline: str = "MLE"
-    split: str = "test"
-    metrics: Sequence[str] | None = None
-    examples: int = 12
-    pictures: Path | None = None
-    resamples: int = 1000
-    seed: int = 0
-    device: str = "cpu"
-    title: str = "Loss smoothing"
-    lead: str = ""
-    commands: Sequence[str] = field(default_factory=tuple)
-
-
-def write_report(wish: Wish, progress: Progress = lambda told: None) -> list[Table]:
-    """Write report.html, index.html, tables.md, tables.tex, report.json and plots/*.svg, and give the tables."""
-    above = wish.out.absolute().parent
-    checks.must(above.is_dir(), "out", "in a folder that is there", str(wish.out))
-    checks.must(not wish.out.exists() or wish.out.is_dir(), "out", "a folder", f"the file {wish.out}")
-    _check_out(wish.out)
-    checks.at_least("resamples", wish.resamples, 1)
-    checks.at_least("seed", wish.seed, 0)
-    checks.at_least("examples", wish.examples, 0)
-    if wish.pictures is not None:
-        checks.must(wish.pictures.is_dir(), "pictures", "a folder that is there", str(wish.pictures))
-    progress(f"{len(wish.runs)} runs")
-    rows = gather(wish.runs, wish.split)
-    tables = list(dict.fromkeys(row.table for row in rows))
-    sections = [_section([row for row in rows if row.table == name], name, wish, progress) for name in tables]
-    first = rows[0].runs[0]
-    facts = _facts(rows, wish)
-    page = Page(wish.title, wish.lead or _lead(rows, wish), facts, sections, wish.seed, wish.commands)
-    made = [section.table for section in sections]
+    checks.must(out.absolute().parent.is_dir(), "out", "in a folder that is there", str(out))
+    checks.must(not out.exists() or out.is_dir(), "out", "a folder", f"the file {out}")
+    _check_out(out)
+    checks.at_least("resamples", resamples, 1)
+    checks.at_least("seed", seed, 0)
+    checks.at_least("examples", examples, 0)
+    if pictures is not None:
+        checks.must(pictures.is_dir(), "pictures", "a folder that is there", str(pictures))
+    progress(f"{len(runs)} runs")
+    sections = []
+    for table in gather(runs, split):
+        compared = replace(_with_baseline(table, baseline), resamples=resamples, seed=seed)
+        columns = shown_metrics(compared, metrics)
+        rule = "scored by a metric that all have (`seqsmooth decode RUN` scores by all)"
+        checks.must(len(columns) > 0, "runs", rule, "without one")
+        observed = replace(compared, rows=tuple(_observe(row, split, device, progress) for row in compared.rows))
+        sections.append(Section(observed, columns, draw_examples(observed.rows, examples, seed, pictures)))
     progress("writing")
-    _write(wish.out, page, made, {"data": first.manifest["data"], "split": wish.split})
-    return made
+    content = {
+        "heading": title,
+        "lead": lead or _lead(sections, split),
+        "facts": _facts(sections, split),
+        "sections": sections,
+        "seed": seed,
+        "commands": commands,
+    }
+    _write(out, sections, content, split)
+    return sections
+
+
+def gather(runs: Sequence[Path], split: str) -> list[Table]:
+    """Open runs and records as tables of rows, in the order of the paper; what is not scored yet is scored."""
+    checks.must(len(runs) > 0, "runs", "one or more", "none")
+    records = [Record.load(path) if path.is_file() else read_run(path, split) for path in runs]
+    for record in records:
+        checks.must(record.split == split, str(record.file), f"of the split {split}", f"of {record.split}")
+    tasks = sorted({str(record.facts["task"]) for record in records})
+    checks.must(len(tasks) == 1, "runs", "all of one task", " and ".join(tasks))
+    tables = make_tables(records)
+    for table in tables:
+        rows = [row.first for row in table.rows]
+        ways = {
+            json.dumps(decoding_overrides(row.run, row.decoding), sort_keys=True) for row in rows if row.run is not None
+        }
+        rule = "decoded as their configs say in a table, or all in the same other way (`seqsmooth decode --overwrite`)"
+        checks.must(len(ways) <= 1, "runs", rule, f"some with {' and some with '.join(sorted(ways))}")
+        corpora = {row.data for row in rows}
+        checks.must(len(corpora) == 1, "runs", "of one corpus in a table", f"of {len(corpora)} corpora")
+    return [replace(table, rows=tuple(sorted(table.rows, key=lambda row: place(row.loss.loss)))) for table in tables]
 
 
 def _check_out(out: Path) -> None:
@@ -95,100 +208,136 @@ def _check_out(out: Path) -> None:
     checks.must(not others, "out", "a new folder, or one of a report", f"{out}, whose {', '.join(others)} is no report")
 
 
-def _section(rows: list[Row], title: str, wish: Wish, progress: Progress) -> Section:
-    baseline = find_row(rows, wish.baseline)
-    if baseline is None and len(rows) > 1:
-        names = ", ".join(row.label for row in rows)
-        told = f"{wish.baseline!r}; the rows{f' of {title}' if title else ''} are {names}"
-        raise ValueError(f"`baseline` must be the name of one row of every table, but is {told}.")
-    ways = {json.dumps(check_own(row.runs[0], wish.split), sort_keys=True) for row in rows}
-    rule = "decoded as their configs say in a table, or all otherwise in the same way (`seqsmooth decode --overwrite`)"
-    checks.must(len(ways) == 1, "runs", rule, f"some with {' and some with '.join(sorted(ways))}")
-    fingerprints = {row.runs[0].manifest["data"]["fingerprint"] for row in rows}
-    checks.must(len(fingerprints) == 1, "runs", "of one corpus in a table", f"of {len(fingerprints)} corpora")
-    metrics = shared_metrics(rows, wish.metrics)
-    checks.must(
-        len(metrics) > 0,
-        "runs",
-        "scored by a metric that all have (`seqsmooth decode RUN` scores by all)",
-        "without one",
-    )
-    table = make_table(title, rows, metrics, baseline, resamples=wish.resamples, seed=wish.seed)
-    seen: dict[str, list[Behaviour]] = {}
-    for row in rows:
-        for run in row.runs:
-            progress(f"observing {run.name}, seed {run.manifest['seed']}")
-            seen.setdefault(row.label, []).append(behaviour(run, wish.split, wish.device))
-    more = {
-        label: {
-            "NLL": f"{mean(one.nll for one in several):.3f}",
-            "calibration": f"{100 * mean(one.calibration_error for one in several):.1f} %",
-            "words": f"{mean(one.words for one in several):.0f}",
-        }
-        for label, several in seen.items()
+def _with_baseline(table: Table, name: str) -> Table:
+    row = find_row(table.rows, name)
+    if row is None and len(table.rows) > 1:
+        names = ", ".join(row.label for row in table.rows)
+        of = f" of {table.name}" if table.name else ""
+        raise ValueError(
+            f"`baseline` must be the name of one row of every table, but is {name!r}; the rows{of} are {names}."
+        )
+    return table if row is None else replace(table, baseline=row.label)
+
+
+def _observe(row: Row, split: str, device: str, progress: Progress) -> Row:
+    """The row with the behaviour of each of its runs; that of records is what they hold."""
+    records = []
+    for record in row.records:
+        if record.run is not None:
+            progress(f"observing {record.run.name}, seed {record.seed}")
+            record = replace(record, behaviour=behaviour(record.run, split, device))
+        records.append(record)
+    return replace(row, records=tuple(records))
+
+
+def _records(sections: Sequence[Section]) -> list[Record]:
+    return [record for section in sections for row in section.table.rows for record in row.records]
+
+
+def _facts(sections: Sequence[Section], split: str) -> dict[str, str]:
+    """What is true of all runs of the page: a value in which any two differ is left out."""
+    records = _records(sections)
+    seeds = sorted({record.seed for record in records})
+    items = {len(next(iter(record.scores.values())).statistics) for record in records}
+    found: dict[str, set[str]] = {
+        "runs": {str(len(records))},
+        "seed" if len(seeds) == 1 else "seeds": {", ".join(map(str, seeds))},
+        f"{split} items": {f"{number:,}" for number in items},
+        "parameters": {f"{int(record.facts['parameters'] or 0):,}" for record in records},
+        "corpus": {record.data[:12] for record in records},
+        "device": {str(record.facts["device"] or "") for record in records},
+        **{
+            name: {str((record.facts["versions"] or {}).get(name, "")) for record in records}
+            for name in ("seqsmooth", "torch")
+        },
     }
-    task = str(rows[0].runs[0].manifest["task"])
-    corpus = rows[0].runs[0].corpus()
-    examples = choose(rows, corpus, wish.split, wish.examples, wish.seed, wish.pictures)
-    return Section(replace(table, more=more), rows, seen, draw_charts(rows, seen, task), examples)
+    single = {name: next(iter(values)) for name, values in found.items() if len(values) == 1}
+    return {name: value for name, value in single.items() if value not in ("", "0")}
 
 
-def _facts(rows: Sequence[Row], wish: Wish) -> dict[str, str]:
-    manifest = rows[0].runs[0].manifest
-    items = len(next(iter(rows[0].scores[0].values())))
-    seeds = sorted({seed for row in rows for seed in row.seeds})
-    known = {
-        "runs": str(sum(len(row.runs) for row in rows)),
-        "seed" if len(seeds) == 1 else "seeds": ", ".join(map(str, seeds)),
-        f"{wish.split} items": f"{items:,}",
-        "parameters": f"{int(manifest['parameters']):,}" if manifest.get("parameters") else "",
-        "corpus": str(manifest["data"]["fingerprint"])[:12],
-        "device": str(manifest.get("device", "")),
-        "seqsmooth": str(manifest.get("versions", {}).get("seqsmooth", __version__)),
-        "torch": str(manifest.get("versions", {}).get("torch", "")),
-    }
-    return {name: value for name, value in known.items() if value}
+def _lead(sections: Sequence[Section], split: str) -> str:
+    rows = sum(len(section.table.rows) for section in sections)
+    what = TASKS[sections[0].table.task].output
+    return f"{rows} {'losses' if rows > 1 else 'loss'}, compared by their {what} of the split {split}."
 
 
-def _lead(rows: Sequence[Row], wish: Wish) -> str:
-    what = "captions" if rows[0].runs[0].manifest["task"] == "captions" else "translations"
-    return f"{len(rows)} losses, the same model and data; {what} of the split <b>{wish.split}</b>, beam search."
+def environment() -> Environment:
+    """The templates of pages; whatever they show is escaped."""
+    try:
+        from jinja2 import Environment, FileSystemLoader, StrictUndefined
+    except ImportError as error:
+        raise checks.missing("jinja2", "pages", "toolkit") from error
+    folder = FileSystemLoader(Path(__file__).with_name("templates"))
+    return Environment(loader=folder, autoescape=True, undefined=StrictUndefined, trim_blocks=True, lstrip_blocks=True)
 
 
-def _write(out: Path, page: Page, tables: Sequence[Table], told: Mapping[str, Any]) -> None:
+def _write(out: Path, sections: Sequence[Section], content: Mapping[str, Any], split: str) -> None:
     plots = out / "plots"
     try:
         plots.mkdir(parents=True, exist_ok=True)
     except OSError as error:
         raise ValueError(f"`out` must be a folder that can be written, but {out} is not: {error.strerror}.") from error
-    for number, section in enumerate(page.sections):
-        before = "" if len(page.sections) == 1 else f"{number}-"
+    for number, section in enumerate(sections):
+        before = "" if len(sections) == 1 else f"{number}-"
         for chart in section.charts:
             with atomic_write_text(plots / f"{before}{chart.name}.svg") as file:
                 file.write(chart.svg(alone=True))
-    rows = [row for section in page.sections for row in section.rows]
-    metrics = list(dict.fromkeys(name for table in tables for name in table.metrics))
-    held = {"kind": KIND, **told, "tables": [_numbers(section) for section in page.sections]}
+    data = {"fingerprint": _records(sections)[0].data}
+    numbers = {"kind": KIND, "data": data, "split": split, "tables": [_numbers(section) for section in sections]}
+    templates, shared = environment(), {"chart_style": STYLE, "heading": content["heading"]}
+    shown = {"names": NAMES, "colours": COLOURS, "signed": signed, "bracketed": bracketed}
+    shown |= {"behaviour_columns": COLUMNS, "behaviour_note": NOTE}
+    columns, runs = _runs(sections)
+    listed = {"heading": f"{content['heading']}: runs", "columns": columns, "runs": runs}
     files = {
-        "report.json": json.dumps(held, indent=1, ensure_ascii=False) + "\n",  # first: by it the folder is known
-        "tables.md": "\n".join(markdown(table) for table in tables),
-        "tables.tex": "% needs booktabs\n" + "\n".join(latex(table) for table in tables),
-        "index.html": index(page.title, rows, metrics),
-        "report.html": page.html(),
+        "report.json": json.dumps(numbers, indent=1, ensure_ascii=False) + "\n",  # first: by it the folder is known
+        "tables.md": "\n".join(_markdown(section) for section in sections),
+        "tables.tex": "% needs booktabs\n" + "\n".join(latex(section.table, section.metrics) for section in sections),
+        "index.html": templates.get_template("runs.html").render(shared | listed),
+        "report.html": templates.get_template("report.html").render(shared | shown | dict(content)),
     }
     for name, text in files.items():
         with atomic_write_text(out / name) as file:
             file.write(text)
 
 
+def _markdown(section: Section) -> str:
+    unlike = "\n".join(f"- `{key}`: {text}" for key, text in section.unlike.items())
+    more = f"\nOutside the objective, these runs differ in\n\n{unlike}\n" if unlike else ""
+    return markdown(section.table, section.metrics) + more
+
+
+def _runs(sections: Sequence[Section]) -> tuple[list[str], list[list[str]]]:
+    """All runs, one line each: what they are, how long they took, how good they became."""
+    metrics = list(dict.fromkeys(name for section in sections for name in section.metrics))
+    columns = ["run", "row", "table", "seed", "epochs", "steps", "seconds", "best in validation", "device"]
+    lines = []
+    for record in _records(sections):
+        facts, best = record.facts, record.facts["best"]
+        line = [str(facts["name"]), record.label, record.table, str(record.seed), str(facts["epochs"])]
+        line += [str(facts["steps"]), f"{float(facts['seconds']):.0f}"]
+        line.append("" if best is None else f"{best['value']:.2f} ({best['metric']}, epoch {best['epoch']})")
+        line.append(str(facts["device"] or ""))
+        line += [f"{record.scores[name].value:.2f}" if name in record.scores else "" for name in metrics]
+        lines.append(line)
+    return [*columns, *(NAMES[name] for name in metrics)], lines
+
+
 def _numbers(section: Section) -> dict[str, Any]:
-    table = section.table
-    rows = {}
-    for label, loss, cells in table.rows:
+    """All numbers of a table, for report.json."""
+    table, rows = section.table, {}
+    for row in table.rows:
         scores = {
-            name: {"values": cell.values, "against": None if cell.against is None else asdict(cell.against)}
-            for name, cell in zip(table.metrics, cells, strict=True)
+            name: {"values": cell.values, "against": None if cell.difference is None else asdict(cell.difference)}
+            for name, cell in zip(section.metrics, section.cells[row.label], strict=True)
         }
-        seen = [asdict(one) for one in section.seen[label]]
-        rows[label] = {"loss": loss._asdict(), "seeds": table.seeds[label], "scores": scores, "behaviour": seen}
-    return {"title": table.title, "baseline": table.baseline, "resamples": table.resamples, "rows": rows}
+        behaviours = [asdict(one) for one in row.behaviours]
+        loss = table.losses[row.label]._asdict()
+        rows[row.label] = {"loss": loss, "seeds": row.seeds, "scores": scores, "behaviour": behaviours}
+    baseline = None if table.row(table.baseline) is None else table.baseline
+    shared = {"title": table.name, "baseline": baseline, "resamples": table.resamples}
+    return shared | {"differs outside the objective": table.unlike(), "rows": rows}
+
+
+def _short(label: str, most: int = 26) -> str:
+    return label if len(label) <= most else label[: most - 1] + "…"

@@ -1,27 +1,26 @@
-"""Runs as rows of tables: those that differ in nothing but their seed are one row."""
+"""Rows and tables of records: a row is the runs of one loss by seed, a table is rows scored on the same items."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from collections import Counter
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, replace
 from functools import cached_property
-from pathlib import Path
-from typing import Any
+from statistics import mean
 
 import numpy as np
 
-from seqsmooth.metrics.bootstrap import Comparison, compare
-from seqsmooth.metrics.report import Report
-from seqsmooth.metrics.scores import Floats, Scores
-from seqsmooth.metrics.suite import check_names
+from seqsmooth.metrics.bootstrap import resampled_sums
+from seqsmooth.metrics.scores import Floats
 from seqsmooth.metrics.tasks import TASKS
+from seqsmooth.metrics.trainings import Difference, Trained, compare_trainings
 from seqsmooth.ops import checks
-from seqsmooth.reports.alike import Member, check_row
+from seqsmooth.reports.alike import Member, check_row, list_differences
+from seqsmooth.reports.behaviour import Behaviour
 from seqsmooth.reports.losses import LossName, name_loss
-from seqsmooth.training.evaluation import Judge
-from seqsmooth.training.runs import Run
-from seqsmooth.training.writing import check_own
+from seqsmooth.reports.record import Record
 
+BASELINE = "MLE"
 ORDER = (
     "MLE",
     "MLE + gamma H",
@@ -32,6 +31,7 @@ ORDER = (
     "Seq",
     "Tok-Seq",
 )
+"""Kinds of losses, in the order of the paper's tables."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -39,92 +39,161 @@ class Row:
     """The runs of one loss, by seed.
 
     Attributes:
-        label: what names it; different from all others of its table.
-        table: what it is a row of.
-        loss: the same in the paper's columns.
-        runs: by seed, in order.
-        scores: for each run its scores, by metric.
+        label: its name, which no other row of its table has.
+        records: the runs, in the order of their seeds.
     """
 
     label: str
-    table: str
-    loss: LossName
-    runs: tuple[Run, ...]
-    scores: tuple[Mapping[str, Scores], ...]
+    records: tuple[Record, ...]
+
+    @classmethod
+    def of(cls, label: str, records: Iterable[Record]) -> Row:
+        """Sort runs by seed and check that they differ in nothing else."""
+        ordered = tuple(sorted(records, key=lambda record: record.seed))
+        check_row(label, [Member.of(record) for record in ordered])
+        return cls(label, ordered)
+
+    @property
+    def first(self) -> Record:
+        """The run of the first seed, which stands for the row where only one can be shown."""
+        return self.records[0]
+
+    @cached_property
+    def loss(self) -> LossName:
+        """The loss in the paper's columns."""
+        return name_loss(self.first.facts["config"].get("objective") or {})
 
     @property
     def seeds(self) -> tuple[int, ...]:
         """The seeds of the runs."""
-        return tuple(int(run.manifest["seed"]) for run in self.runs)
+        return tuple(record.seed for record in self.records)
 
     @property
-    def logs(self) -> list[list[dict[str, Any]]]:
-        """The log of each run."""
-        return [run.log for run in self.runs]
+    def behaviours(self) -> list[Behaviour]:
+        """How the models behave, of those that were observed."""
+        return [record.behaviour for record in self.records if record.behaviour is not None]
 
-    @cached_property
-    def metrics(self) -> tuple[str, ...]:
-        """The metrics that all its runs have."""
-        return tuple(name for name in self.scores[0] if all(name in scores for scores in self.scores))
+    @property
+    def seconds(self) -> float:
+        """The mean time of a training."""
+        return mean(float(record.facts["seconds"]) for record in self.records)
 
     def values(self, metric: str) -> list[float]:
-        """The score of each run, in the unit of papers."""
-        return [scores[metric].scale * scores[metric].value for scores in self.scores]
-
-    def against(self, other: Row, metric: str, *, resamples: int, seed: int) -> Comparison:
-        """The paired bootstrap test of two rows, in the unit of papers.
-
-        What is resampled is the items. The statistics of an item are averaged over the runs of a row, so that the
-        test is of the systems over their seeds; that seeds differ is said by the spread beside the mean.
-        """
-        ours = self.scores[0][metric]
-        for scores in (*self.scores, *other.scores):
-            if scores[metric].signature != ours.signature or list(scores[metric]) != list(ours):
-                told = f"{ours.signature} and {scores[metric].signature}"
-                raise ValueError(f"Runs compare where {ours.metric} is of one signature and of the same items: {told}.")
-        made = compare(self._averaged(metric), other._averaged(metric), ours.total, resamples=resamples, seed=seed)
-        scale = ours.scale
-        return Comparison(scale * made.difference, scale * made.low, scale * made.high, made.p_value)
-
-    def _averaged(self, metric: str) -> Floats:  # (N, K)
-        held = np.stack([scores[metric].statistics for scores in self.scores])
-        averaged: Floats = held.mean(0)
-        return averaged
+        """The score of each run that has this metric, in the unit of papers."""
+        return [record.scores[metric].value for record in self.records if metric in record.scores]
 
 
-def gather(folders: Sequence[Path], split: str) -> list[Row]:
-    """Open runs, score what is not scored yet, and put them into rows, in the order of the paper's tables."""
-    checks.must(len(folders) > 0, "runs", "one or more", "none")
-    groups: dict[tuple[str, str], list[Run]] = {}
-    judges: dict[str, Judge] = {}
-    for folder in folders:
-        run = Run.open(folder)
-        rule = "trained to its end (the same `seqsmooth train` goes on with it)"
-        checks.must(run.finished, str(folder), rule, "unfinished")
-        groups.setdefault((str(run.manifest.get("table") or ""), _label(run)), []).append(run)
-    tasks = {str(run.manifest["task"]) for runs in groups.values() for run in runs}
-    checks.must(len(tasks) == 1, "runs", "all of one task", " and ".join(sorted(tasks)))
-    rows = []
-    for (table, label), runs in groups.items():
-        ordered = sorted(runs, key=lambda run: int(run.manifest["seed"]))
-        check_row(label, [_member(run, split) for run in ordered])
-        scores = tuple(_scores(run, split, judges) for run in ordered)
-        for name, held in scores[0].items():
-            signatures = {each[name].signature for each in scores if name in each}
-            told = f"{held.metric} of {label!r} by {' and '.join(sorted(signatures))}"
-            checks.must(len(signatures) == 1, "runs", "scored by one signature of a metric in a row", told)
-        rows.append(Row(label, table, name_loss(ordered[0].manifest["config"]["objective"]), tuple(ordered), scores))
-    return sorted(rows, key=lambda row: place(row.loss.loss))  # of one kind, in the order given
+@dataclass(frozen=True, eq=False)
+class Table:
+    """Rows that were scored on the same items, and how sure their differences are.
+
+    Attributes:
+        name: what the configs of its runs call their table.
+        split: the items.
+        rows: in the order in which they are shown.
+        baseline: the label of the row that the others are compared with.
+        resamples: the number of resampled corpora behind each interval.
+        seed: the resampled items follow from it.
+    """
+
+    name: str
+    split: str
+    rows: tuple[Row, ...]
+    baseline: str = BASELINE
+    resamples: int = 1000
+    seed: int = 0
+
+    def __post_init__(self) -> None:
+        records = [record for row in self.rows for record in row.records]
+        for other in records[1:]:
+            same = (records[0].facts["task"], records[0].items) == (other.facts["task"], other.items)
+            rule = f"of the same items of {self.split} in a table (`table` in a config, or --table, tells tables apart)"
+            both = f"{self.name!r} with {records[0].file} and {other.file}, which are of others,"
+            checks.must(same, "records", rule, both)
+        signatures: dict[str, str] = {}
+        for name, tally in (pair for record in records for pair in record.scores.items()):
+            first = signatures.setdefault(name, tally.signature)
+            rule = f"of one signature of {name} in a table"
+            checks.must(tally.signature == first, "records", rule, f"{first} and {tally.signature}")
+
+    @property
+    def task(self) -> str:
+        """Captions or translation."""
+        return str(self.rows[0].first.facts["task"])
+
+    @property
+    def main(self) -> str:
+        """The metric that losses are compared by."""
+        return TASKS[self.task].main
+
+    @property
+    def metrics(self) -> list[str]:
+        """The metrics that any of its runs has."""
+        return list(dict.fromkeys(name for row in self.rows for record in row.records for name in record.scores))
+
+    @property
+    def own(self) -> list[Record]:
+        """The records but for those of a row that it shares with another table."""
+        return [record for row in self.rows for record in row.records if record.table == self.name]
+
+    @property
+    def losses(self) -> dict[str, LossName]:
+        """The rows in the paper's columns, by label; those that read alike there show their label instead."""
+        counts = Counter(row.loss for row in self.rows)
+        return {
+            row.label: row.loss if counts[row.loss] == 1 else row.loss._replace(loss=row.label) for row in self.rows
+        }
+
+    def row(self, label: str) -> Row | None:
+        """The row of a label."""
+        return next((row for row in self.rows if row.label == label), None)
+
+    def sharing(self, row: Row) -> Table:
+        """The same table with a row of another one before its own."""
+        return replace(self, rows=(row, *self.rows))
+
+    def unlike(self) -> dict[str, dict[str, list[str]]]:
+        """What differs outside the objective: by key and value, the labels of the rows."""
+        return list_differences((row.label, record) for row in self.rows for record in row.records)
+
+    def difference(self, metric: str, ours: str, theirs: str | None = None) -> Difference | None:
+        """Between two rows by their labels, or from the baseline; None where one of them was not scored."""
+        trained, theirs = self._resampled(metric), self.baseline if theirs is None else theirs
+        return compare_trainings(trained[ours], trained[theirs]) if {ours, theirs} <= trained.keys() else None
+
+    def differences(self, metric: str) -> dict[str, Difference]:
+        """Of each other row from the baseline, by label."""
+        found = {row.label: self.difference(metric, row.label) for row in self.rows if row.label != self.baseline}
+        return {label: difference for label, difference in found.items() if difference is not None}
+
+    def difference_of_means(self, metric: str, ours: Sequence[str], theirs: Sequence[str] | None) -> Difference | None:
+        """Between the means of several rows, each by its first seed; for None from the baseline with all its seeds."""
+        trained = self._resampled(metric)
+        if not trained.keys() >= {*ours, *(theirs or [self.baseline])}:
+            return None
+        others = trained[self.baseline] if theirs is None else Trained.first_of([trained[label] for label in theirs])
+        return compare_trainings(Trained.first_of([trained[label] for label in ours]), others)
+
+    @cached_property
+    def _trained(self) -> dict[str, dict[str, Trained]]:
+        return {}
+
+    def _resampled(self, metric: str) -> dict[str, Trained]:
+        """The scores of the rows that have a metric, by label, on the same resampled items for all."""
+        if metric not in self._trained:
+            self._trained[metric] = _resample(self.rows, metric, self.resamples, self.seed)
+        return self._trained[metric]
 
 
-def _member(run: Run, split: str) -> Member:
-    """A run by what it has in common with others of its row."""
-    rule = f"decoded (`seqsmooth decode {run.folder} --split {split}`)"
-    checks.must(run.decoded(split).is_file(), str(run.folder), rule, f"one without hypotheses of {split}")
-    held = run.manifest
-    return Member(
-        str(run.folder), int(held["seed"]), held["config"], str(held["data"]["fingerprint"]), check_own(run, split)
-    )
+def make_tables(records: Iterable[Record]) -> list[Table]:
+    """Put records into rows and tables: by the table and the row of their configs, and by split."""
+    groups: dict[tuple[str, str], dict[str, list[Record]]] = {}
+    for record in records:
+        groups.setdefault((record.table, record.split), {}).setdefault(record.label, []).append(record)
+    return [
+        Table(name, split, tuple(Row.of(label, several) for label, several in rows.items()))
+        for (name, split), rows in groups.items()
+    ]
 
 
 def place(loss: str) -> int:
@@ -133,39 +202,27 @@ def place(loss: str) -> int:
     return ORDER.index(kind) if kind in ORDER else len(ORDER)
 
 
-def shared_metrics(rows: Iterable[Row], wanted: Sequence[str] | None = None) -> tuple[str, ...]:
-    """The metrics of a table: those wanted, or those of the task that every row has."""
-    rows = list(rows)
-    if wanted is not None:
-        check_names(wanted)
-        for name in wanted:
-            for row in rows:
-                rule = f"one that all runs are scored by (`seqsmooth decode RUN --metrics {name}`)"
-                checks.must(name in row.metrics, "metrics", rule, f"{name}, which {row.label} lacks,")
-        return tuple(wanted)
-    shown = TASKS[str(rows[0].runs[0].manifest["task"])].table
-    return tuple(name for name in shown if all(name in row.metrics for row in rows))
-
-
-def find_row(rows: Iterable[Row], name: str) -> Row | None:
+def find_row(rows: Sequence[Row], name: str) -> Row | None:
     """The row of a label, of a loss, or of a run's name; None where there is none, or more than one."""
-    rows = list(rows)
-    for told in (lambda row: row.label, lambda row: str(row.loss), lambda row: row.runs[0].name):
-        found = [row for row in rows if told(row).lower() == name.lower()]
+    for names in (lambda row: row.label, lambda row: str(row.loss), lambda row: row.first.facts["name"]):
+        found = [row for row in rows if names(row).lower() == name.lower()]
         if found:
             return found[0] if len(found) == 1 else None
     return None
 
 
-def _label(run: Run) -> str:
-    return str(run.manifest.get("row") or name_loss(run.manifest["config"]["objective"]))
-
-
-def _scores(run: Run, split: str, judges: dict[str, Judge]) -> Mapping[str, Scores]:
-    if run.scores(split).is_file():
-        return Report.load(run.scores(split)).scores
-    corpus = run.corpus()
-    judge = judges.setdefault(corpus.fingerprint, Judge(corpus, split))
-    rows = {name: row for row, name in enumerate(corpus.ids(split))}
-    scores, _ = judge.scores({rows[name]: several for name, several in run.hypotheses(split)}, TASKS[corpus.task].quick)
-    return scores
+def _resample(rows: Sequence[Row], metric: str, resamples: int, seed: int) -> dict[str, Trained]:
+    scored = [(row.label, record.scores[metric]) for row in rows for record in row.records if metric in record.scores]
+    if not scored:
+        return {}
+    statistics = np.concatenate([tally.statistics for _, tally in scored], 1)
+    sums = resampled_sums(statistics, resamples=resamples, seed=seed)
+    ends = np.cumsum([tally.statistics.shape[1] for _, tally in scored])
+    drawn: dict[str, list[Floats]] = {}
+    for (label, tally), part in zip(scored, np.split(sums, ends[:-1], axis=1), strict=True):
+        drawn.setdefault(label, []).append(tally.total(part))
+    return {
+        row.label: Trained(np.array(row.values(metric)), np.stack(drawn[row.label]))
+        for row in rows
+        if row.label in drawn
+    }

@@ -1,4 +1,4 @@
-"""Learning curves: how long losses were trained on a share of the data, what they reach and what they gain over MLE."""
+"""Learning curves: what losses reach on shares of the data, and what they gain over MLE there."""
 
 from __future__ import annotations
 
@@ -6,107 +6,107 @@ from collections.abc import Callable, Mapping
 from statistics import mean
 
 from seqsmooth.metrics.trainings import Difference
-from seqsmooth.reports import differences
-from seqsmooth.reports import results_tables as tables
 from seqsmooth.reports.charts import Chart, Interval, Series, forest, room_for
-from seqsmooth.reports.results import BASELINE, Group
-from seqsmooth.reports.table import NAMES
+from seqsmooth.reports.figures import difference_interval
+from seqsmooth.reports.formats import NAMES, difference_cells, markdown_table
+from seqsmooth.reports.results_tables import NOT_RUN, score
+from seqsmooth.reports.rows import BASELINE, Table
 
-Shares = Mapping[float, Group]
+Shares = Mapping[float, Table]
 """Runs on some of the training data and on all of it, by the share."""
 NOTE = f"""\
-Where does smoothing pay? The same losses on a share of the training items, which are the same for all losses at a seed,
-and on all of them. First the differences from {BASELINE} at the same share, with the interval over items and trainings
-where there are seeds enough, else the one over items; then the scores, with their seeds. The band around a line of the
-last chart reaches from the least to the greatest score of the seeds."""
+The same losses on a share of the training items, which are the same for all losses at a seed, and on all of them. First
+the differences from {BASELINE} at the same share, with the interval over items and trainings where there are seeds
+enough, else the one over items; then the scores, with their seeds. The band around a line of the last chart reaches
+from the least to the greatest score of the seeds."""
 
 
 def lengths(shares: Shares) -> str:
     """For how long the runs of each share were trained."""
-    told = []
-    for share, group in shares.items():
-        facts = [one.facts for line in group.lines for one in line.records]
-        epochs, steps = (sorted({int(held[name]) for held in facts}) for name in ("epochs", "steps"))
-        told.append(f"{_percent(share)} for {_range(epochs)} epochs, {_range(steps)} steps")
-    return f"{'; '.join(told)}."
+    parts = []
+    for share, table in shares.items():
+        facts = [record.facts for row in table.rows for record in row.records]
+        epochs, steps = (sorted({int(each[name]) for each in facts}) for name in ("epochs", "steps"))
+        parts.append(f"{_percent(share)} for {_range(epochs)} epochs, {_range(steps)} steps")
+    return f"{'; '.join(parts)}."
 
 
 def gain_table(shares: Shares) -> str:
     """What each loss gains over MLE at each share, with the wider interval that there is."""
 
-    def gained(group: Group, label: str) -> str:
-        value, items, trainings = differences.told(_difference(group, label))
+    def gain(table: Table, label: str) -> str:
+        value, items, trainings = difference_cells(_difference(table, label))
         return f"{value} {trainings or items}".strip()
 
-    return _table(shares, [label for label in _labels(shares) if label != BASELINE], gained)
+    return _table(shares, [label for label in _labels(shares) if label != BASELINE], gain)
 
 
 def score_table(shares: Shares) -> str:
-    """What each loss reaches at each share."""
-    metric = _metric(shares)
-    return _table(shares, _labels(shares), lambda group, label: tables.reached(group.line(label), metric))
+    """The score of each loss at each share."""
+    return _table(shares, _labels(shares), lambda table, label: score(table.row(label), table.main))
 
 
-def _table(shares: Shares, labels: list[str], tell: Callable[[Group, str], str]) -> str:
+def _table(shares: Shares, labels: list[str], text: Callable[[Table, str], str]) -> str:
     rows = [
-        [label, *(tables.NOT_RUN if group.line(label) is None else tell(group, label) for group in shares.values())]
+        [label, *(NOT_RUN if table.row(label) is None else text(table, label) for table in shares.values())]
         for label in labels
     ]
-    return tables.table(["loss", *map(_percent, shares)], rows) if rows else ""
+    return markdown_table(["loss", *map(_percent, shares)], rows) if rows else ""
 
 
 def draw_curves(shares: Shares) -> dict[str, tuple[str, str]]:
-    """The charts, title and SVG by name: what losses gain over MLE, each share below the other, and what they reach."""
+    """The charts, title and SVG by name: the gains over MLE, each share below the other, and the scores."""
     metric = NAMES[_metric(shares)]
     intervals = gains(shares)
     title = f"{metric} by the share of the data: difference from {BASELINE}"
-    drawn = {}
+    charts = {}
     if intervals:
         left = room_for(each.name for each in intervals)
-        drawn["gains"] = title, forest(title, "difference, 95 % interval", intervals, left=left, alone=True)
+        charts["gains"] = title, forest(title, "difference, 95 % interval", intervals, left=left, alone=True)
     title, words = f"{metric} by the share of the data", [_percent(share).split()[0] for share in shares]
     chart = Chart("scores", title, "training data, %", metric, scores(shares), words)
-    return {**drawn, "scores": (title, chart.svg(alone=True))}
+    return {**charts, "scores": (title, chart.svg(alone=True))}
 
 
 def gains(shares: Shares) -> list[Interval]:
     """The difference of each loss from MLE at each share, a loss after the other."""
-    found = []
+    intervals = []
     for label in _labels(shares):
-        for share, group in shares.items():
-            made = _difference(group, label)
-            found += [] if made is None else [differences.drawn(f"{label}, {_percent(share)}", made)]
-    return found
+        for share, table in shares.items():
+            difference = _difference(table, label)
+            if difference is not None:
+                intervals.append(difference_interval(f"{label}, {_percent(share)}", difference))
+    return intervals
 
 
 def scores(shares: Shares) -> list[Series]:
-    """What each loss reaches: means over seeds, between the least and the greatest."""
+    """The scores of each loss: means over seeds, between the least and the greatest."""
     lines = []
     for number, label in enumerate(_labels(shares)):
-        held = [(float(place), group.line(label)) for place, group in enumerate(shares.values())]
-        told = [(place, line.values(_metric(shares))) for place, line in held if line is not None]
-        points = [(place, values) for place, values in told if values]
-        least, most = ([tell(values) for _, values in points] for tell in (min, max))
+        rows = [(float(place), table.row(label)) for place, table in enumerate(shares.values())]
+        known = [(place, row.values(_metric(shares))) for place, row in rows if row is not None]
+        points = [(place, values) for place, values in known if values]
+        least, most = ([bound(values) for _, values in points] for bound in (min, max))
         lines.append(Series(label, [(place, mean(values)) for place, values in points], least, most, number))
     return lines
 
 
 def _labels(shares: Shares) -> list[str]:
-    """Of the losses, MLE first."""
-    found = dict.fromkeys(line.label for group in shares.values() for line in group.lines)
-    return sorted(found, key=lambda label: label != BASELINE)
+    """The labels of the losses, MLE first."""
+    labels = dict.fromkeys(row.label for table in shares.values() for row in table.rows)
+    return sorted(labels, key=lambda label: label != BASELINE)
 
 
 def _metric(shares: Shares) -> str:
-    return tables.MAIN[next(iter(shares.values())).task]
+    return next(iter(shares.values())).main
 
 
-def _difference(group: Group, label: str) -> Difference | None:
-    return None if label == BASELINE else group.difference(tables.MAIN[group.task], label, BASELINE)
+def _difference(table: Table, label: str) -> Difference | None:
+    return None if label == BASELINE else table.difference(table.main, label)
 
 
 def _percent(share: float) -> str:
-    """A share, as people write it.
+    """Write a share in percent.
 
     >>> _percent(0.1), _percent(0.125), _percent(1.0)
     ('10 %', '12.5 %', '100 %')
@@ -115,7 +115,7 @@ def _percent(share: float) -> str:
 
 
 def _range(values: list[int]) -> str:
-    """One number, or the least and the greatest of several.
+    """Write one number, or the least and the greatest of several.
 
     >>> _range([9]), _range([8220, 8230, 8240])
     ('9', '8,220 to 8,240')

@@ -1,4 +1,4 @@
-"""How long runs took, and how many of them shared a device."""
+"""The time of runs, and how many of them shared a device."""
 
 from __future__ import annotations
 
@@ -10,9 +10,9 @@ from seqsmooth.reports.record import Record
 
 
 def trainings(records: Sequence[Record]) -> list[Record]:
-    """One record of each training, whatever was decoded with it."""
-    found = {(one.facts["name"], one.facts["seed"], one.facts["started"]): one for one in records if not one.variant}
-    return list(found.values())
+    """One record of each training, however many splits were decoded with it."""
+    single = {(one.facts["name"], one.seed, one.facts["started"]): one for one in records if not one.variant}
+    return list(single.values())
 
 
 def by_device(records: Sequence[Record]) -> dict[str, list[Record]]:
@@ -23,14 +23,14 @@ def by_device(records: Sequence[Record]) -> dict[str, list[Record]]:
     return dict(sorted(devices.items()))
 
 
-def told(runs: Sequence[Record]) -> str:
-    """How many trainings, their time, and that of the device."""
+def summary(runs: Sequence[Record]) -> str:
+    """The number of trainings, their time, and that of the device."""
     total = sum(float(one.facts["seconds"]) for one in runs)
     return f"{len(runs)} runs, {_hours(total)} of run time in {_hours(busy(runs))}"
 
 
 def busy(runs: Sequence[Record]) -> float:
-    """For how many seconds at least one of the runs went on."""
+    """The seconds in which at least one of the runs went on."""
     total, until = 0.0, 0.0
     for start, end in _spans(runs):
         total += max(0.0, end - max(start, until))
@@ -39,7 +39,7 @@ def busy(runs: Sequence[Record]) -> float:
 
 
 def at_once(runs: Sequence[Record]) -> int:
-    """How many runs went on at the same moment, at most."""
+    """The greatest number of runs that went on at the same moment."""
     spans = _spans(runs)
     return max(sum(start <= moment < end for start, end in spans) for moment, _ in spans)  # a most begins with a run
 
