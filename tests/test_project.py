@@ -177,3 +177,18 @@ def test_the_metadata_knows_the_paper_and_what_the_source_holds() -> None:
     settings = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))
     assert settings["project"]["urls"]["Paper"] in (ROOT / "CITATION.cff").read_text(encoding="utf-8")
     assert all((ROOT / path).exists() for path in settings["tool"]["hatch"]["build"]["targets"]["sdist"]["include"])
+
+
+def test_the_tour_shows_every_room_in_the_order_of_the_import_rule() -> None:
+    page = (ROOT / "docs/contributing.md").read_text(encoding="utf-8")
+    rooms = re.findall(r"^\| `(\w+)/` \| .* \| (.*) \|$", page, re.MULTILINE)
+    settings = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))
+    places = {}
+    for place, layer in enumerate(reversed(settings["tool"]["importlinter"]["contracts"][0]["layers"])):
+        places |= {room.removeprefix("seqsmooth."): place for room in layer.split(" | ")}
+    assert {room for room, _ in rooms} == set(places)
+    assert sorted(rooms, key=lambda room: places[room[0]]) == rooms
+    for room, files in rooms:
+        names = re.findall(r"`([\w.]+)`", files)
+        assert names
+        assert all((ROOT / "src/seqsmooth" / room / name).is_file() for name in names), room
