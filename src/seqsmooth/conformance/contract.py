@@ -66,7 +66,7 @@ RULES: tuple[Rule, ...] = (
     Rule("label smoothing", rules.label_smoothing, _no_strength),
     Rule("slope", rules.slope),
     Rule("ignored positions", rules.ignored_positions),
-    Rule("garbage where ignored", rules.garbage_where_ignored),
+    Rule("garbage where ignored", rules.ignored_garbage),
     Rule("nothing to predict", rules.nothing_to_predict),
     Rule("micro-batches", rules.micro_batches, _no_divisor),
     Rule("each position", rules.each_position, _no_reduction),
@@ -145,9 +145,9 @@ def not_run(subject: str, versions: Mapping[str, str], reason: str) -> Conforman
 
 def trial(subject: Subject) -> None:
     """Call a loss once, so that a wrong `call` is an error and not a failure of every rule."""
-    given = case(subject.device)
+    batch = case(subject.device)
     try:
-        loss = subject.loss(given.logits.clone().requires_grad_() * 1, given.labels)
+        loss = subject.loss(batch.logits.clone().requires_grad_() * 1, batch.labels)
     except Exception as error:
         problem = f"`{subject.name}` cannot be called as {subject.call!r}: it raises {describe_error(error)}"
         raise ValueError(f"{problem}. `call` (--call) chooses another way.") from error

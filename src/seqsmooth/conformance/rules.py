@@ -101,8 +101,8 @@ def ignored_positions(subject: Subject) -> Iterator[Deviation]:
         yield Deviation(_name("the gradient of ignored positions", smoothing), float(stray), 0.0)
 
 
-def garbage_where_ignored(subject: Subject) -> Iterator[Deviation]:
-    """The same holds where these logits are NaN or minus infinity, as in padding that no model has written."""
+def ignored_garbage(subject: Subject) -> Iterator[Deviation]:
+    """Loss and gradient stay the same where ignored logits are NaN or minus infinity, as in unwritten padding."""
     batch = case(subject.device)
     hidden = ~batch.counted.unsqueeze(-1)
     for value in (-math.inf, math.nan):
@@ -166,7 +166,7 @@ def each_position(subject: Subject) -> Iterator[Deviation]:
 
 
 def shift(subject: Subject) -> Iterator[Deviation]:
-    """Where it shifts, position t predicts label t + 1: the first label and the last logits play no part."""
+    """A loss that shifts predicts label t + 1 at position t: the first label and the last logits play no part."""
     batch = case(subject.device)
     inner = Case(batch.logits[:, :-1], batch.labels[:, 1:])
     for logits, labels in (

@@ -107,8 +107,8 @@ def start_token(model: nn.Module) -> int:
 def _repeat(inputs: dict[str, Any], batch: int, count: int) -> dict[str, Any]:
     """Inputs with each row `count` times."""
 
-    def repeated(value: Any) -> Any:
+    def repeat_rows(value: Any) -> Any:
         has_rows = isinstance(value, Tensor) and value.shape[:1] == (batch,)
         return value.repeat_interleave(count, 0) if has_rows else value
 
-    return {name: repeated(value) for name, value in inputs.items()}
+    return {name: repeat_rows(value) for name, value in inputs.items()}

@@ -126,9 +126,9 @@ def logits_of(outputs: Any) -> Tensor:  # (B, T, V)
     return logits
 
 
-def _require_decoder_inputs(model: nn.Module, args: tuple[Any, ...], given: dict[str, Any]) -> None:
+def _require_decoder_inputs(model: nn.Module, args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:
     """Refuse a batch without decoder inputs, which fails elsewhere in T5 and makes Bart read the source silently."""
-    complete = any(given.get(name) is not None for name in ("decoder_input_ids", "decoder_inputs_embeds", "labels"))
+    complete = any(kwargs.get(name) is not None for name in ("decoder_input_ids", "decoder_inputs_embeds", "labels"))
     reason = "and the Trainer takes out the labels, of which the model would make them"
     checks.require(complete, f"The batch has no `decoder_input_ids`, {reason}; {COLLATOR}.")
 

@@ -135,7 +135,7 @@ class TopDown(Model[RegionMemory, TopDownState]):
             state, steps = self.start(memory), []
             for step in gates.unbind(0):
                 state = self._advance(memory, state, step)
-                steps.append(self._language_hidden(state))
+                steps.append(self._language_state(state))
             hidden = torch.stack(steps)
         outputs: Tensor = self.output_dropout(hidden)
         return outputs.transpose(0, 1)
@@ -148,7 +148,7 @@ class TopDown(Model[RegionMemory, TopDownState]):
     ) -> tuple[Tensor, TopDownState]:  # (B, H)
         """The hidden state after one more token."""
         state = self._advance(memory, state, self._first_gates(memory, tokens))
-        return self.output_dropout(self._language_hidden(state)), state
+        return self.output_dropout(self._language_state(state)), state
 
     def _first_gates(
         self,
@@ -166,9 +166,9 @@ class TopDown(Model[RegionMemory, TopDownState]):
     ) -> TopDownState:
         attention, attention_cell = cells.lstm(gates + self.attention(state.hidden), state.attention_cell)
         context = additive_attention(self.query(attention), memory.keys, self.score, memory.values, memory.mask)
-        inputs = torch.cat([context, attention, self._language_hidden(state)], -1)
+        inputs = torch.cat([context, attention, self._language_state(state)], -1)
         language, language_cell = cells.lstm(self.language(inputs), state.language_cell)
         return TopDownState(torch.cat([attention, language], -1), attention_cell, language_cell)
 
-    def _language_hidden(self, state: TopDownState) -> Tensor:  # (B, H)
+    def _language_state(self, state: TopDownState) -> Tensor:  # (B, H)
         return state.hidden[:, self.units :]
