@@ -34,10 +34,11 @@ def name_loss(objective: Mapping[str, Any]) -> LossName:
             return LossName(f"MLE{entropy}", "", "")
         if spread == "uniform":
             return LossName(f"Label smoothing{entropy}", "", "")
-        return LossName(f"Tok{entropy}", f"GloVe sim{' r^freq' if token.get('beta') else ''}", "")
+        similar = f"GloVe sim{' r^freq' if token.get('beta') else ''}"
+        return LossName(f"Tok{entropy}", similar if spread == "similarity" else spread, "")
     lazy = ", lazy" if objective.get("lazy", True) else ""
     proposal = sequence.get("proposal", sequence)
     reward = sequence["reward"]["kind"] if law == "rewarded" else law
-    kind = "Seq" if spread == "dirac" else "Tok-Seq"
+    kind = {"dirac": "Seq", "uniform": "Tok-Seq", "similarity": "Tok-Seq"}.get(spread, f"Tok-Seq, {spread}")
     pool = POOLS.get(proposal.get("pool", "vocab"), "")
     return LossName(f"{kind}{lazy}{entropy}", REWARDS.get(reward, reward), pool)

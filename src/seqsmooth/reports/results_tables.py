@@ -16,6 +16,7 @@ from seqsmooth.reports.formats import NAMES, NO_BREAK, difference_cells, markdow
 from seqsmooth.reports.record import Record
 from seqsmooth.reports.results import Chapter, Outline, Results
 from seqsmooth.reports.rows import BASELINE, Row, Table
+from seqsmooth.training.bases import respell
 from seqsmooth.training.sweep import short_keys
 
 NOT_RUN, NOT_SCORED = "not run", "not scored"
@@ -164,7 +165,7 @@ def examples(rows: Sequence[Row]) -> str:
 def commands(table: Table, chapter: Chapter) -> str:
     """The commands that repeat each row, at its first seed."""
     rows = [row for _, row in ordered(table, chapter) if row is not None]
-    return "\n".join(f"- {row.label}: `{' && '.join(row.first.commands)}`" for row in rows)
+    return "\n".join(f"- {row.label}: `{' && '.join(map(respell, row.first.commands))}`" for row in rows)
 
 
 def variants(results: Results) -> str:

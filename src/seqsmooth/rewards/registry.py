@@ -10,4 +10,10 @@ from seqsmooth.rewards.constant import Constant
 from seqsmooth.rewards.edit import Edit
 from seqsmooth.rewards.hamming import Hamming
 
-REWARDS: dict[str, type[Any]] = {"cider": Cider, "bleu": Bleu, "hamming": Hamming, "edit": Edit, "constant": Constant}
+REWARDS: dict[str, type[Any]] = {
+    "cider": Cider,
+    "bleu": Bleu,
+    "hamming": Hamming,
+    "edit": Edit,
+    "constant": Constant,
+}

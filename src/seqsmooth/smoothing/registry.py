@@ -18,4 +18,8 @@ SEQUENCE_LAWS: dict[str, type[SequenceLaw]] = {
     "edit": Edit,
     "rewarded": Rewarded,
 }
-TOKEN_LAWS: dict[str, type[TokenLaw]] = {"dirac": Dirac, "uniform": Uniform, "similarity": Similarity}
+TOKEN_LAWS: dict[str, type[TokenLaw]] = {
+    "dirac": Dirac,
+    "uniform": Uniform,
+    "similarity": Similarity,
+}
