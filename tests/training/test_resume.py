@@ -134,7 +134,7 @@ def test_a_stop_saves_first(bundle: int, tmp_path: Path, monkeypatch: pytest.Mon
 def test_signals_ask_for_a_stop(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     files = Checkpoints(tmp_path, None, 1e6)
     before = signal.getsignal(signal.SIGINT)
-    with files.stopped_by_signals():
+    with files.handle_signals():
         os.kill(os.getpid(), signal.SIGTERM)
         assert files.stop
         with pytest.raises(KeyboardInterrupt):

@@ -1,4 +1,4 @@
-"""`seqsmooth decode`: what trained models write for a split, and the scores of that."""
+"""`seqsmooth decode`: decode a split with trained models, and score the result."""
 
 from __future__ import annotations
 
@@ -54,13 +54,11 @@ def start(given: argparse.Namespace) -> int:
     from seqsmooth.ops import checks
 
     check_packages("seqsmooth decode", "yaml", "safetensors")
+    from seqsmooth.cli.names import split_names
     from seqsmooth.training.writing import DecodingOptions, write_split
 
-    names = None
-    if given.metrics is not None:
-        names = tuple(name.strip() for name in given.metrics.split(",") if name.strip())
-        checks.must(len(names) > 0, "metrics", "at least one name", repr(given.metrics))
-    request = DecodingOptions(
+    names = split_names("metrics", given.metrics)
+    options = DecodingOptions(
         runs=tuple(given.runs),
         split=given.split,
         beam=given.beam,
@@ -71,30 +69,30 @@ def start(given: argparse.Namespace) -> int:
         device=given.device,
         out=given.out,
         overwrite=given.overwrite,
-        metrics=() if given.no_score else names,
+        metrics=() if given.no_score else names or None,
         data=given.data,
         length=given.length,
     )
     if given.observe:
         own = len(given.runs) == 1 and given.out is None and given.which == "best"
         checks.must(own, "observe", "of one run, its best weights and its own folder", "of something else")
-    report = write_split(request, _progress)
+    report = write_split(options, _progress)
     if report is not None:
         print(report.text(), flush=True)
     if given.observe:
-        print(_observe(request), flush=True)
+        print(_observe(options), flush=True)
     return 0
 
 
-def _observe(request: DecodingOptions) -> str:
+def _observe(options: DecodingOptions) -> str:
     """Observe the run, and say in a line what was seen."""
     import torch
 
     from seqsmooth.reports.behaviour import behaviour
     from seqsmooth.training.runs import Run
 
-    device = "cuda" if request.device != "cpu" and torch.cuda.is_available() else "cpu"
-    seen = behaviour(Run.open(request.runs[0]), request.split, device, data=request.data)
+    device = "cuda" if options.device != "cpu" and torch.cuda.is_available() else "cpu"
+    seen = behaviour(Run.open(options.runs[0]), options.split, device, data=options.data)
     worst = seen.corrupted[-1]
     return (
         f"NLL {seen.nll:.3f}, with {worst.share:.0%} of the prefix replaced {worst.nll:.3f}; "

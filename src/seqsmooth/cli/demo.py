@@ -20,7 +20,6 @@ if TYPE_CHECKING:
     from seqsmooth.data import Corpus
 
 LOSSES = ("mle", "label_smoothing", "tok", "seq", "tok_seq")
-METRICS = ("bleu-1", "bleu-4", "rouge-l", "cider")
 DESCRIPTION = """\
 Run the whole chain on a corpus that the package draws itself: small pictures of scenes with five captions each. Five
 captioners (Show and Tell) that differ in their loss alone learn from the same pictures, caption scenes that they have
@@ -73,7 +72,7 @@ def start(given: argparse.Namespace) -> int:
         raise ValueError(f"`out` must be a folder that can be made, but {error.filename}: {error.strerror}.") from error
     corpus = _prepare(given, stage)
     folders = _train(given, corpus, stage)
-    _decode(folders, stage)
+    _decode(corpus, folders, stage)
     _report(given, corpus, folders, stage)
     print(f"{time.monotonic() - begin:.0f} s in all. The page: {given.out / 'report' / 'report.html'}", flush=True)
     return 0
@@ -98,7 +97,7 @@ class Stage:
 
     @contextmanager
     def __call__(self, title: str) -> Iterator[Callable[[int, int, str], None]]:
-        """A stage: the function that is given shows how far it is."""
+        """Run a stage; the function that it gives shows how far the stage is."""
         self.number += 1
         self.title, self.begin = f"[{self.number}/{self.of}] {title}", time.monotonic()
         self._show(0, 1, "")
@@ -162,7 +161,7 @@ def _train(given: argparse.Namespace, corpus: Corpus, stage: Stage) -> list[Path
 
 
 def _progress(folder: Path) -> float:
-    """The share of a run's epochs that is done."""
+    """Return the share of a run's epochs that is done."""
     from seqsmooth.training.journal import read_log
     from seqsmooth.training.runs import Run
 
@@ -173,12 +172,14 @@ def _progress(folder: Path) -> float:
     return 1.0 if run.finished else min(1.0, done / int(run.manifest["config"]["trainer"]["max_epochs"]))
 
 
-def _decode(folders: Sequence[Path], stage: Stage) -> None:
+def _decode(corpus: Corpus, folders: Sequence[Path], stage: Stage) -> None:
+    from seqsmooth.metrics.tasks import TASKS
     from seqsmooth.training.writing import DecodingOptions, write_split
 
     with stage("caption scenes that none has seen, and score") as show:
         for number, folder in enumerate(folders, 1):
-            write_split(DecodingOptions(runs=(folder,), split="test", device="cpu", metrics=METRICS))
+            options = DecodingOptions((folder,), "test", device="cpu", metrics=TASKS[corpus.task].quick)
+            write_split(options, corpus=corpus)
             show(number, len(folders), folder.parent.name)
 
 

@@ -62,6 +62,7 @@ def start(given: argparse.Namespace) -> int:
 def _train(given: argparse.Namespace) -> int:
     import torch
 
+    from seqsmooth.cli.names import split_names
     from seqsmooth.files.paths import check_destination
     from seqsmooth.ops import checks
     from seqsmooth.text import GloVe, WordCounts, tokeniser
@@ -88,7 +89,7 @@ def _train(given: argparse.Namespace) -> int:
     device = given.device or ("cuda" if torch.cuda.is_available() else "cpu")
     checks.one_of("device", device, ("cuda", "cpu"))
     checks.must(device == "cpu" or torch.cuda.is_available(), "device", "cpu where there is no GPU", device)
-    splits = [split.strip() for split in given.splits.split(",") if split.strip()]
+    splits = list(split_names("splits", given.splits or None))
     clock = _Clock()
     if given.corpus.is_dir():
         sentences, vocabulary = _read_prepared(given, splits)

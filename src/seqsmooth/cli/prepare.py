@@ -35,6 +35,7 @@ def start(given: argparse.Namespace) -> int:
 
 
 def _captions(given: argparse.Namespace, show: Progress) -> Corpus:
+    from seqsmooth.cli.names import split_names
     from seqsmooth.data.preparation import prepare_captions
     from seqsmooth.files.paths import check_new_folder
     from seqsmooth.ops import checks
@@ -43,7 +44,7 @@ def _captions(given: argparse.Namespace, show: Progress) -> Corpus:
     check_new_folder("out", given.out)
     splits = {}
     for name, listed in (("train", given.train_splits), ("val", given.val_splits), ("test", given.test_splits)):
-        several = [one.strip() for one in listed.split(",") if one.strip()]
+        several = split_names(f"{name}_splits", listed or None)
         if several:
             splits[name] = several
     files: Any = given.captions[0]

@@ -1,4 +1,4 @@
-"""`seqsmooth score`: captions or translations against their references, with intervals and signatures."""
+"""`seqsmooth score`: score captions or translations, with intervals and signatures."""
 
 from __future__ import annotations
 
@@ -49,6 +49,7 @@ def options(parser: argparse.ArgumentParser) -> None:
 
 def start(given: argparse.Namespace) -> int:
     """Score, print the table and return the exit status: 2 where no metric could be calculated."""
+    from seqsmooth.cli.names import split_names
     from seqsmooth.files.atomic import atomic_write_text
     from seqsmooth.files.paths import check_destination
     from seqsmooth.metrics import bootstrap, sentences, suite
@@ -66,10 +67,8 @@ def start(given: argparse.Namespace) -> int:
     bootstrap.check(given.confidence, given.resamples, given.seed)
     checks.positive("timeout", given.timeout)
     references = sentences.read_references(given.references, split=given.split)
-    names = (TASKS["translation"].main,) if references.numbered else TASKS["captions"].metrics
-    if given.metrics is not None:
-        names = tuple(name.strip() for name in given.metrics.split(",") if name.strip())
-        checks.must(len(names) > 0, "metrics", "at least one name", repr(given.metrics))
+    usual = (TASKS["translation"].main,) if references.numbered else TASKS["captions"].metrics
+    names = split_names("metrics", given.metrics) or usual
     tokenise = given.tokenise or ("ptb" if references.raw else "none")
     systems = [given.hypotheses, *([given.against] if given.against is not None else [])]
     how = {"subset": given.subset, "first": given.first}

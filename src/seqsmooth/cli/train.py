@@ -127,6 +127,7 @@ def check_packages(what: str, *packages: str) -> None:
 
 def start(given: argparse.Namespace) -> int:
     """Train."""
+    from seqsmooth.cli.names import split_names
     from seqsmooth.ops import checks
 
     check_packages("seqsmooth train", "yaml", "pytorch_lightning", "safetensors", "tqdm")
@@ -138,9 +139,7 @@ def start(given: argparse.Namespace) -> int:
 
         print(listing(given.base))
         return 0
-    after = EvaluationOptions(
-        _split_names("decode", given.decode), _split_names("metrics", given.metrics), given.observe
-    )
+    after = EvaluationOptions(split_names("decode", given.decode), split_names("metrics", given.metrics), given.observe)
     if given.sweep is not None:
         return _sweep(given, overrides, after)
     if given.base is None:
@@ -156,14 +155,6 @@ def start(given: argparse.Namespace) -> int:
     except KeyboardInterrupt:
         print(f"\nseqsmooth: stopped; the same command goes on with {folder}", file=sys.stderr, flush=True)
         return 130
-
-
-def _split_names(name: str, given: str | None) -> tuple[str, ...]:
-    from seqsmooth.ops import checks
-
-    names = tuple(one.strip() for one in (given or "").split(",") if one.strip())
-    checks.must(given is None or bool(names), name, "at least one name", repr(given))
-    return names
 
 
 def _one(config: Config, folder: Path, after: EvaluationOptions) -> int:

@@ -55,11 +55,11 @@ class ArrayWriter:
         self.rows += len(block)
 
     def flush(self) -> None:
-        """Let what was written so far outlive the process."""
+        """Hand what was written so far to the system, so that it outlives the process."""
         self._file.flush()
 
     def close(self) -> None:
-        """Write what numpy has at the head of a file, and let all of it be on the disk."""
+        """Write numpy's header, and force the file to the disk."""
         described = {"descr": self.dtype.str, "fortran_order": False, "shape": (self.rows, *self.shape)}
         text = repr(described).encode("latin1")
         magic = b"\x93NUMPY\x01\x00" + (_HEADER - 10).to_bytes(2, "little")
@@ -70,7 +70,7 @@ class ArrayWriter:
         self._file.close()
 
     def abandon(self) -> None:
-        """Let go of the file as it is; once it was closed, nothing happens."""
+        """Close the file as it is, unfinished; nothing happens where it is closed already."""
         self._file.close()
 
     def __enter__(self) -> ArrayWriter:

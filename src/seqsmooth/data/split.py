@@ -64,7 +64,7 @@ class Split:
         targets: Ints,  # (n,); the number of targets means none
         references: int,
     ) -> NDArray[np.int64]:  # (n, references)
-        """The targets of the same item, the given one first and the rest in turn; none where there are no more."""
+        """List the targets of the same items, the given one first; none where there are no more."""
         none = len(self.targets)
         item = np.minimum(self.item_of(targets), len(self) - 1)
         first = self.firsts[item]

@@ -67,7 +67,7 @@ class TokenStore:
         which: NDArray[np.integer[Any]],  # (n,); the number of sequences means none
         width: int,
     ) -> NDArray[np.int64]:  # (n, width)
-        """Sequences as a matrix: PAD after EOS, and those that are longer end with EOS in the last column."""
+        """Write sequences as a matrix: PAD after EOS; longer ones are cut and end with EOS in the last column."""
         last = len(self)
         start = self.offsets[which]
         size = np.minimum(self.offsets[np.minimum(which + 1, last)] - start, width)

@@ -1,4 +1,4 @@
-"""Several models as one."""
+"""Ensembles: several models that decode as one."""
 
 from __future__ import annotations
 

@@ -62,7 +62,7 @@ class Decodable(Protocol):
 
 
 def evaluating(model: Decodable) -> None:
-    """Check that dropout is off."""
+    """Check that the model is in evaluation mode."""
     rule = "in evaluation mode (`model.eval()`)"
     checks.must(not getattr(model, "training", False), "model", rule, "in training mode")
 

@@ -1,4 +1,4 @@
-"""Writing one token after the other: the likeliest, or one drawn."""
+"""Greedy decoding and sampling: one token after the other."""
 
 from __future__ import annotations
 
@@ -118,7 +118,7 @@ class Sampling(Rules):
 
 
 def _write(rules: Rules, model: Decodable, memory: Any, samples: int, choose: Any) -> Hypotheses:
-    """Step by step; a row that ended goes on writing what nobody reads, which costs less than to hold it."""
+    """Write step by step; a row that has ended goes on, unread, which costs less than to stop it."""
     count = items(memory)
     state, memory = repeat(model.start(memory), samples), repeat(memory, samples)
     home = device(state)

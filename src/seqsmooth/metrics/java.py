@@ -75,7 +75,7 @@ class Conversation:
         return replies
 
     def failure(self, what: str) -> Absent:
-        """Why there is no score, with the last words of the subprocess."""
+        """Say why there is no score, with the last words of the subprocess."""
         if self.late.is_set():
             return Absent(f"{self.metric} took longer than {self.timeout:g} s and was stopped.")
         self.errors.seek(0)

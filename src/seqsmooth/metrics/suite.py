@@ -1,4 +1,4 @@
-"""Several metrics of one system at once; one that is absent does not stop the others."""
+"""Several metrics of one system; one that is absent does not stop the others."""
 
 from __future__ import annotations
 

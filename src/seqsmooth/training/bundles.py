@@ -10,7 +10,7 @@ from seqsmooth.ops import checks
 
 
 class Bundle:
-    """The batches of a few steps; of no type that Lightning would look into."""
+    """The batches of a few steps, in a type that Lightning does not look into."""
 
     def __init__(self, steps: list[tuple[Batch, ...]]) -> None:
         self.steps = steps
@@ -36,7 +36,7 @@ class Bundles:
 
     @property
     def steps(self) -> int:
-        """Steps an epoch."""
+        """The number of steps of an epoch."""
         return -(-len(self.batches) // self.accumulate)
 
     def __len__(self) -> int:
@@ -65,5 +65,5 @@ class Bundles:
         return self.batches.state_dict()
 
     def load_state_dict(self, state: dict[str, Any]) -> None:
-        """Go on from there."""
+        """Go on from a state."""
         self.batches.load_state_dict(state)

@@ -18,7 +18,7 @@ from pytorch_lightning.callbacks import Checkpoint
 
 from seqsmooth.models.weights import save_weights
 from seqsmooth.training.learner import Learner
-from seqsmooth.training.signals import stopped_by_signals
+from seqsmooth.training.signals import handle_signals
 
 
 class Checkpoints(Checkpoint):
@@ -51,7 +51,7 @@ class Checkpoints(Checkpoint):
     def on_train_batch_end(
         self, trainer: pl.Trainer, pl_module: pl.LightningModule, outputs: Any, batch: Any, batch_idx: int
     ) -> None:
-        """Save where that is due; not after the last bundle of an epoch, whose end comes at once."""
+        """Save where that is due, except after the last bundle of an epoch, whose end follows at once."""
         assert isinstance(pl_module, Learner)
         if not trainer.is_last_batch and not trainer.should_stop and self._due(trainer, pl_module):
             self._save(trainer, pl_module)
@@ -73,7 +73,7 @@ class Checkpoints(Checkpoint):
         if self.stop and not pl_module.ended:
             raise KeyboardInterrupt
 
-    def stopped_by_signals(self) -> AbstractContextManager[None]:
+    def handle_signals(self) -> AbstractContextManager[None]:
         """Let Ctrl-C and SIGTERM wait for the bundle of steps at hand and a checkpoint; a second Ctrl-C does not."""
 
         def stop(number: int, frame: FrameType | None) -> None:
@@ -82,7 +82,7 @@ class Checkpoints(Checkpoint):
             self.stop = True
             sys.stderr.write("\nseqsmooth: stopping after the next steps; Ctrl-C stops at once\n")
 
-        return stopped_by_signals(stop)
+        return handle_signals(stop)
 
     def _due(self, trainer: pl.Trainer, learner: Learner) -> bool:
         steps = self.every is not None and learner.steps_done - self.steps >= self.every

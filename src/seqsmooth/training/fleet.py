@@ -16,7 +16,7 @@ from types import FrameType
 from seqsmooth.console import StatusLine
 from seqsmooth.files.locks import try_lock
 from seqsmooth.ops import checks
-from seqsmooth.training.signals import stopped_by_signals
+from seqsmooth.training.signals import handle_signals
 
 LOG = "console.log"
 """What a run of a fleet says, in its folder."""
@@ -26,7 +26,7 @@ THREADS = "OMP_NUM_THREADS"
 
 @dataclass(frozen=True)
 class FleetJob:
-    """The words after `seqsmooth` of one run, and its folder, by which it is called."""
+    """One run: its folder, which names it, and the words after `seqsmooth` on its command line."""
 
     folder: Path
     words: tuple[str, ...]
@@ -58,7 +58,7 @@ def run_fleet(
         watch: is called several times a second instead of that line.
     """
     fleet = _Fleet(jobs, checks.at_least("jobs", at_once, 1), threads, watch)
-    with stopped_by_signals(fleet.stop):
+    with handle_signals(fleet.stop):
         try:
             fleet.run()
         except BaseException:  # a watch that failed, a stderr that nobody reads any more: no run is left behind
@@ -111,7 +111,7 @@ class _Fleet:
                 os.killpg(each.process.pid, signal.SIGTERM if self.stops == 1 else signal.SIGKILL)
 
     def end(self) -> None:
-        """Let the runs save a checkpoint, and wait for them."""
+        """Ask the runs to save a checkpoint, and wait for them."""
         if not self.stops:
             self.stop(signal.SIGTERM, None)
         for each in self.running:
@@ -164,7 +164,7 @@ class _Fleet:
         return status if left is None else f"{status}, about {left / 60:.1f} min left"
 
     def _seconds_left(self) -> float | None:
-        """Seconds, if runs that come take as long as those that have ended."""
+        """Estimate the seconds left, if later runs take as long as those that have ended."""
         if not self.seconds:
             return None
         mean, now = sum(self.seconds) / len(self.seconds), time.monotonic()

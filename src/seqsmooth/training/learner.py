@@ -76,15 +76,15 @@ class Learner(pl.LightningModule):
         self.improved = False
 
     def configure_optimizers(self) -> torch.optim.Optimizer:
-        """Adam, as the config has it."""
+        """Make the optimiser of the config."""
         return make_optimizer(self.model, self.config.optimizer)
 
     def transfer_batch_to_device(self, batch: Any, device: torch.device, dataloader_idx: int) -> Any:
-        """Batches are where they should be."""
+        """Leave batches where they are: they are made on the device."""
         return batch
 
     def on_train_start(self) -> None:
-        """Make what must be where the weights are; take up what a checkpoint held."""
+        """Set up generators, meter and validator on the model's device, and restore them from a checkpoint."""
         seed = (self.config.seed * 1009 + self.global_rank) % 2**63
         self._source = torch.Generator(self.device).manual_seed(seed)
         if self.global_rank > 0:  # or else dropout would be alike in all; the first goes on as one by itself does
@@ -104,12 +104,12 @@ class Learner(pl.LightningModule):
         self._begin_epoch()
 
     def on_train_epoch_start(self) -> None:
-        """The objective of this epoch, where its numbers move."""
+        """Build the objective of this epoch where numbers of it are annealed."""
         if self.config.objective.anneal:
             self._begin_epoch()
 
     def training_step(self, bundle: Bundle, _: int) -> None:
-        """The steps of a bundle."""
+        """Take the steps of a bundle."""
         for batches in bundle.steps:
             if not self.steps_are_up:
                 self._learn(tuple(replace(batch, items=None) for batch in batches))
@@ -117,7 +117,7 @@ class Learner(pl.LightningModule):
             self.trainer.should_stop = True
 
     def on_train_epoch_end(self) -> None:
-        """Validate, where this epoch is one for it."""
+        """Validate where this epoch asks for it."""
         self.improved, self.validated = False, {}
         every, done = self.config.validation.every, self.epochs_done + 1
         ending = self.steps_are_up or done >= self.config.trainer.max_epochs
@@ -146,7 +146,7 @@ class Learner(pl.LightningModule):
         }
 
     def on_load_checkpoint(self, checkpoint: dict[str, Any]) -> None:
-        """Take it up again; the generators later, when nothing else draws from them any more."""
+        """Restore the counts; the generators later, when nothing else draws from them any more."""
         ours = checkpoint["seqsmooth"]
         self.steps_done, self.epochs_done = ours["steps"], ours["epochs"]
         self.best, self.stale, self.decays = ours["best"], ours["stale"], ours["decays"]
@@ -210,7 +210,7 @@ class Learner(pl.LightningModule):
         return self._graphs[shape](batch)
 
     def _log_training(self, batch: Batch | None = None) -> None:
-        """A row of the log; the one place in training that waits for the device."""
+        """Add a row to the log; this alone waits for the device."""
         assert self._meter is not None
         read = self._meter.read(None if batch is None else corruption(self.objective, batch))
         if read is None:

@@ -56,7 +56,7 @@ class StepBar(ProgressBar):
             self.bar.close()
 
     def show(self, row: Mapping[str, Any]) -> None:
-        """Put the numbers of a row of the log behind the bar."""
+        """Show the numbers of a row of the log behind the bar."""
         names = ("nll", "tokens_per_second") if row["split"] == "train" else tuple(row)[3:]
         prefix = "" if row["split"] == "train" else "val "
         self.newest |= {prefix + name: f"{row[name]:.4g}" for name in names if row.get(name) is not None}

@@ -111,7 +111,7 @@ class Run:
         return list(load_hypotheses(self.decoded(split)))
 
     def corpus(self, folder: str | Path | None = None) -> Corpus:
-        """The corpus that it learned from, if that is still the same: where it was, or in another folder."""
+        """Open the corpus that the run learned from, where it was or elsewhere, and check that it is the same."""
         from seqsmooth.data import open_corpus
 
         data = self.manifest["data"]

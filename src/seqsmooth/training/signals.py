@@ -15,7 +15,7 @@ HANGUP = getattr(signal, "SIGHUP", None)  # not on Windows
 
 
 @contextmanager
-def stopped_by_signals(stop: Stop) -> Iterator[None]:
+def handle_signals(stop: Stop) -> Iterator[None]:
     """Let a function answer Ctrl-C, SIGTERM and SIGHUP meanwhile; but signals reach the main thread alone."""
     if threading.current_thread() is not threading.main_thread():
         yield

@@ -28,7 +28,7 @@ def start_from_run(model: Model[Any, Any], config: Config, corpus: Corpus) -> No
 
 
 def _check_encoder(run: Run, config: Config, corpus: Corpus) -> None:
-    """Features of another encoder may have the same size, and the decoder would understand nothing of this one's."""
+    """Check that the run's features are of this encoder: another's may have the same size, but mean something else."""
     try:
         features = run.corpus().features
     except ValueError:  # moved or deleted since: it cannot be asked

@@ -199,7 +199,7 @@ def _fit(run: Run, config: Config, builder: Builder, model: Any, objective: Obje
     try:
         if checkpoint is None or not learner.ended:
             # Several processes have Lightning's own way to stop, all at once.
-            with files.stopped_by_signals() if world == 1 else nullcontext():
+            with files.handle_signals() if world == 1 else nullcontext():
                 start = None if checkpoint is None else run.last
                 trainer.fit(learner, train_dataloaders=bundles, ckpt_path=start, weights_only=True)
     except SystemExit as ended:  # Lightning's answer to Ctrl-C and SIGTERM, with a status that says nothing
@@ -217,7 +217,7 @@ def _fit(run: Run, config: Config, builder: Builder, model: Any, objective: Obje
 def _engine(
     folder: Path, section: TrainerSection, home: torch.device, callbacks: list[pl.Callback], loggers: list[Any]
 ) -> pl.Trainer:
-    """Lightning, with what it would do on its own and we do ourselves switched off: validation, samplers, a summary."""
+    """Make Lightning's trainer without what we do ourselves: validation, samplers, a summary."""
     return pl.Trainer(
         accelerator="gpu" if home.type == "cuda" else "cpu",
         strategy=_strategy(home, section.processes),

@@ -21,7 +21,7 @@ from seqsmooth.metrics.suite import check_names
 from seqsmooth.metrics.tasks import TASKS
 from seqsmooth.ops import checks
 from seqsmooth.training.evaluation import Judge, decode, make_search
-from seqsmooth.training.runs import Run, Which
+from seqsmooth.training.runs import Run, Which, check_fingerprint
 
 Written = dict[int | str, list[Hypothesis]]
 """The hypotheses of each item by its id, the best first."""
@@ -63,41 +63,44 @@ class DecodingOptions:
 
 
 def write_split(
-    request: DecodingOptions,
+    options: DecodingOptions,
     progress: Callable[[int, int], None] = lambda done, of: None,
     corpus: Corpus | None = None,
 ) -> Report | None:
     """Decode what is not decoded yet, score it where that is asked for, and return the scores.
 
     Args:
-        request: what to do.
+        options: what to do.
         progress: called with how many items are decoded, and of how many.
         corpus: of the first run; opened by default.
     """
-    runs = [Run.open(folder) for folder in request.runs]
+    runs = [Run.open(folder) for folder in options.runs]
     _check_members(runs)
-    checks.one_of("which", request.which, ("best", "last"))
-    checks.one_of("mean", request.mean, MEANS)
-    checks.one_of("length", request.length or "mean", NORMALISATIONS)
-    checks.one_of("device", request.device, ("auto", "cuda", "cpu"))
-    if request.batch_size is not None:
-        checks.at_least("batch", request.batch_size, 1)
-    checks.must(len(runs) == 1 or request.out is not None, "out", "given for an ensemble", None)
-    path = runs[0].decoded(request.split) if request.out is None else check_destination("out", request.out)
+    checks.one_of("which", options.which, ("best", "last"))
+    checks.one_of("mean", options.mean, MEANS)
+    checks.one_of("length", options.length or "mean", NORMALISATIONS)
+    checks.one_of("device", options.device, ("auto", "cuda", "cpu"))
+    if options.batch_size is not None:
+        checks.at_least("batch", options.batch_size, 1)
+    checks.must(len(runs) == 1 or options.out is not None, "out", "given for an ensemble", None)
+    path = runs[0].decoded(options.split) if options.out is None else check_destination("out", options.out)
     path.parent.mkdir(parents=True, exist_ok=True)
-    corpus = runs[0].corpus(request.data) if corpus is None else corpus
-    checks.one_of("split", request.split, tuple(corpus.splits))
-    settings = _settings(runs, request, path)
-    target = runs[0].scores(request.split) if request.out is None else path.with_suffix(".scores.json")
-    names = TASKS[corpus.task].metrics if request.metrics is None else request.metrics
+    if corpus is None:
+        corpus = runs[0].corpus(options.data)
+    else:
+        check_fingerprint(corpus, runs[0].manifest["data"]["fingerprint"])
+    checks.one_of("split", options.split, tuple(corpus.splits))
+    settings = _settings(runs, options, path)
+    target = runs[0].scores(options.split) if options.out is None else path.with_suffix(".scores.json")
+    names = TASKS[corpus.task].metrics if options.metrics is None else options.metrics
     check_names(names)
-    rows = {name: row for row, name in enumerate(corpus.ids(request.split))}
-    written = _read_finished(path, settings, list(rows), overwrite=request.overwrite)
+    rows = {name: row for row, name in enumerate(corpus.ids(options.split))}
+    written = _reuse(path, settings, list(rows), overwrite=options.overwrite)
     if written is None:
-        written = _decode(runs, corpus, request, (path, target), settings, progress)
+        written = _decode(runs, corpus, options, (path, target), settings, progress)
     if not names:
         return None
-    scores, absent = Judge(corpus, request.split).scores({rows[name]: each for name, each in written.items()}, names)
+    scores, absent = Judge(corpus, options.split).scores({rows[name]: each for name, each in written.items()}, names)
     if not scores:
         raise ValueError(" ".join(absent.values()))
     report = Report(scores, absent)
@@ -106,22 +109,22 @@ def write_split(
     return report
 
 
-def _settings(runs: list[Run], request: DecodingOptions, hypotheses: Path) -> dict[str, Any]:
+def _settings(runs: list[Run], options: DecodingOptions, hypotheses: Path) -> dict[str, Any]:
     """List all that the hypotheses depend on."""
-    which = cast(Which, request.which)
+    which = cast(Which, options.which)
     section = runs[0].config.decoding
     settings = {
         "weights": _weights([run.weights(which) for run in runs], hypotheses),
         "corpus": runs[0].manifest["data"]["fingerprint"],
-        "split": request.split,
-        "beam": section.beam if request.beam is None else checks.at_least("beam", request.beam, 1),
-        "best": request.best,
+        "split": options.split,
+        "beam": section.beam if options.beam is None else checks.at_least("beam", options.beam, 1),
+        "best": options.best,
         "max_length": section.max_length,
-        "length": section.length if request.length is None else request.length,
+        "length": section.length if options.length is None else options.length,
         "alpha": section.alpha,
         "no_repeat": section.no_repeat,
     }
-    settings |= {"mean": request.mean} if len(runs) > 1 else {}
+    settings |= {"mean": options.mean} if len(runs) > 1 else {}
     return settings | ({"which": which} if which != "best" else {})
 
 
@@ -189,9 +192,7 @@ def _check_members(runs: Sequence[Run]) -> None:
         checks.must(same, "runs", f"of the corpus of {runs[0].folder}", f"{run.folder}, whose corpus is another,")
 
 
-def _read_finished(
-    path: Path, settings: dict[str, Any], ids: Sequence[int | str], *, overwrite: bool
-) -> Written | None:
+def _reuse(path: Path, settings: dict[str, Any], ids: Sequence[int | str], *, overwrite: bool) -> Written | None:
     """Read the hypotheses where they are whole and of these settings; None where they are still to be made.
 
     Others are refused unless they are to be replaced.
@@ -220,7 +221,7 @@ def _read_finished(
 def _decode(
     runs: list[Run],
     corpus: Corpus,
-    request: DecodingOptions,
+    options: DecodingOptions,
     files: tuple[Path, Path],
     settings: dict[str, Any],
     progress: Callable[[int, int], None],
@@ -228,28 +229,28 @@ def _decode(
     """Decode into the first file; the second has the scores of what was there before, and goes."""
     path, scores = files
     partial = path.with_name(f"{path.name}.partial")
-    device = torch.device("cuda" if request.device != "cpu" and torch.cuda.is_available() else "cpu")
-    checks.must(request.device != "cuda" or device.type == "cuda", "device", "cpu where there is no GPU", "cuda")
-    model = _load(runs, request, corpus, device)
+    device = torch.device("cuda" if options.device != "cpu" and torch.cuda.is_available() else "cpu")
+    checks.must(options.device != "cuda" or device.type == "cuda", "device", "cpu where there is no GPU", "cuda")
+    model = _load(runs, options, corpus, device)
     section = replace(runs[0].config.decoding, length=settings["length"])
     search = make_search(corpus, section, settings["beam"])
     if isinstance(search, BeamSearch):
-        search = replace(search, best=request.best)
+        search = replace(search, best=options.best)
     else:
-        checks.must(request.best == 1, "best", "1 without a beam", request.best)
-    ids = corpus.ids(request.split)
+        checks.must(options.best == 1, "best", "1 without a beam", options.best)
+    ids = corpus.ids(options.split)
     rows = {name: row for row, name in enumerate(ids)}
     scores.unlink(missing_ok=True)  # now, when nothing can be wrong any more
-    if request.overwrite and (read_settings(path) != settings or path.exists()):
+    if options.overwrite and (read_settings(path) != settings or path.exists()):
         path.unlink(missing_ok=True)
         partial.unlink(missing_ok=True)
     with atomic_write_text(path.with_suffix(".settings.json")) as beside:
         beside.write(json.dumps(settings) + "\n")
     with HypothesisFile(path, ids, settings, lambda tokens: " ".join(corpus.vocabulary.sentence(tokens))) as file:
         left = [rows[name] for name in file.remaining]
-        size = section.batch_size if request.batch_size is None else request.batch_size
+        size = section.batch_size if options.batch_size is None else options.batch_size
         done = len(ids) - len(left)
-        for batch in decode(model, corpus, request.split, left, search, size, device):
+        for batch in decode(model, corpus, options.split, left, search, size, device):
             for row, hypotheses in batch:
                 file.add(ids[row], hypotheses)
             done += len(batch)
@@ -257,11 +258,11 @@ def _decode(
     return file.hypotheses
 
 
-def _load(runs: list[Run], request: DecodingOptions, corpus: Corpus, device: torch.device) -> Decodable:
-    members = [run.model(corpus, cast(Which, request.which), device) for run in runs]
+def _load(runs: list[Run], options: DecodingOptions, corpus: Corpus, device: torch.device) -> Decodable:
+    members = [run.model(corpus, cast(Which, options.which), device) for run in runs]
     if len(members) == 1:
         return members[0]
-    return Ensemble(members, cast(Mean, request.mean))
+    return Ensemble(members, cast(Mean, options.mean))
 
 
 def _checksum(path: Path) -> str:
