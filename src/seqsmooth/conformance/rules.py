@@ -157,9 +157,7 @@ def each_position(subject: Subject) -> Iterator[Deviation]:
     leaf = batch.logits.detach().clone().requires_grad_()
     actual = subject.loss(leaf * 1, batch.labels, reduction="none").reshape(-1)
     (slope,) = torch.autograd.grad((actual * weights).sum(), leaf)
-    alone = torch.stack(
-        [exact(Case(z[None, None], y[None, None]))[0] for z, y in _positions(batch)],
-    )
+    alone = torch.stack([exact(Case(z[None, None], y[None, None]))[0] for z, y in _positions(batch)])
     yield _deviation("a position's loss", actual, alone)
     expected = exact(batch)[1] * batch.items * weights.view(*batch.labels.shape, 1)
     yield _deviation("a weighted position's gradient", slope, expected)

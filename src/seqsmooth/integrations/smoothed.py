@@ -115,11 +115,7 @@ class Smoothed:
         return loss
 
     def prediction_step(
-        self,
-        model: nn.Module,
-        inputs: dict[str, Any],
-        prediction_loss_only: bool,
-        ignore_keys: list[str] | None = None,
+        self, model: nn.Module, inputs: dict[str, Any], prediction_loss_only: bool, ignore_keys: list[str] | None = None
     ) -> Any:
         """A step of evaluation, without logits where only the loss is wanted."""
         if not prediction_loss_only or "labels" not in inputs:

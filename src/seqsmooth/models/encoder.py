@@ -51,14 +51,7 @@ class BidirectionalEncoder(nn.Module):
     """
 
     def __init__(
-        self,
-        size: int,
-        units: int,
-        kind: Kind = "lstm",
-        *,
-        layers: int = 1,
-        dropout: float = 0.0,
-        cells: bool = False,
+        self, size: int, units: int, kind: Kind = "lstm", *, layers: int = 1, dropout: float = 0.0, cells: bool = False
     ) -> None:
         super().__init__()
         checks.one_of("kind", kind, KINDS)

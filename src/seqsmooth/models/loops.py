@@ -128,27 +128,13 @@ class _Search(torch.autograd.Function):
         for t in reversed(range(steps)):
             if cell_grad is None:
                 gru.backward(
-                    saved[t],
-                    acts[t],
-                    hidden[t],
-                    hidden_grads[t + 1],
-                    hidden_grads[t],
-                    read_grads[t],
-                    gate_grads[t],
+                    saved[t], acts[t], hidden[t], hidden_grads[t + 1], hidden_grads[t], read_grads[t], gate_grads[t]
                 )
             else:
                 lstm.backward(acts[t], saved[t], saved[t + 1], hidden_grads[t + 1], None, cell_grad, gate_grads[t])
             context_grads[t].addmm_(read_grads[t], inward)
             attention.backward(
-                context_grads[t],
-                queries[t],
-                keys,
-                score,
-                values,
-                mask,
-                weights[t],
-                query_grads[t],
-                energy_grads[t],
+                context_grads[t], queries[t], keys, score, values, mask, weights[t], query_grads[t], energy_grads[t]
             )
             hidden_grads[t].addmm_(both_grads[t], recurrent)
         keys_grad, score_grad = attention.keys_backward(queries, keys, score, energy_grads)
