@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
 from typing import Any
 
 from seqsmooth.reports.record import Record
@@ -18,38 +17,13 @@ NOT_SET = "not set"
 FACTS = ("device", "parameters", "epochs", "steps")
 
 
-@dataclass(frozen=True)
-class Member:
-    """A run of a row.
-
-    Attributes:
-        called: its name in messages.
-        seed: the seed of the run.
-        config: the resolved config, as a plain mapping.
-        data: the fingerprint of its corpus.
-        decoding: how its hypotheses were decoded.
-    """
-
-    called: str
-    seed: int
-    config: Mapping[str, Any]
-    data: str
-    decoding: Mapping[str, Any]
-
-    @classmethod
-    def of(cls, record: Record) -> Member:
-        """The part of a record that decides whether it belongs to a row."""
-        called = str(record.file if record.run is None else record.run.folder)
-        return cls(called, record.seed, record.facts["config"], record.data, record.decoding)
-
-
-def check_row(label: str, members: Sequence[Member]) -> None:
-    """Check that the runs of a row can be averaged: a mean over other settings would be nobody's score."""
-    first, *others = members
+def check_row(label: str, records: Sequence[Record]) -> None:
+    """Check that runs can be averaged: a mean over more than seeds would be nobody's score."""
+    first, *others = records
     known = {first.seed: first.called}
-    config = completed(first.config)
+    config = completed(first.facts["config"])
     for other in others:
-        keys = [key for key in differences(config, completed(other.config)) if key not in UNLIKE]
+        keys = [key for key in differences(config, completed(other.facts["config"])) if key not in UNLIKE]
         parts = [listed_keys(keys)] if keys else []
         parts += ["their corpus"] if first.data != other.data else []
         parts += ["how they were decoded"] if first.decoding != other.decoding else []

@@ -75,6 +75,11 @@ class Behaviour:
         return _mean_place(self.lengths)
 
     @property
+    def reference_length(self) -> float:
+        """The mean length of the references, in words."""
+        return _mean_place(self.reference_lengths)
+
+    @property
     def calibration_error(self) -> float:
         """The expected calibration error (Guo et al. 2017): between confidence and accuracy, over the bins."""
         total = sum(part.tokens for part in self.calibration)

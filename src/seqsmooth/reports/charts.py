@@ -7,12 +7,12 @@ variables of CSS.
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from html import escape
 
 WIDTH, HEIGHT = 360, 250  # two fit side by side in the column of a page
-LEFT, RIGHT, TOP, BOTTOM = 56, 14, 10, 42
+LEFT, RIGHT, TOP, BOTTOM = 62, 14, 10, 42
 COLOURS = 8
 STEP = 28  # from one row of a forest to the next
 DASHES = ("", "6 3", "2 3")
@@ -91,21 +91,16 @@ class Chart:
         parts = []
         for mark in marks:
             _, y = place(x0, mark)
-            parts.append(f'<line class="grid" x1="{LEFT}" x2="{WIDTH - RIGHT}" y1="{y:.1f}" y2="{y:.1f}"/>')
-            parts.append(f'<text x="{LEFT - 8}" y="{y + 4:.1f}" text-anchor="end">{short(mark)}</text>')
-        named = [(float(n), word) for n, word in enumerate(self.ticks)]
-        named = named or [(mark, short(mark)) for mark in ticks(x0, x1) if x0 <= mark <= x1]
-        for mark, word in named:
-            x, _ = place(mark, y0)
-            parts.append(f'<text x="{x:.1f}" y="{HEIGHT - BOTTOM + 18}" text-anchor="middle">{escape(word)}</text>')
+            parts += [_rule(LEFT, y, WIDTH - RIGHT, y), _text(LEFT - 8, y + 4, short(mark), "end")]
+        words = [(float(n), word) for n, word in enumerate(self.ticks)]
+        words = words or [(mark, short(mark)) for mark in ticks(x0, x1) if x0 <= mark <= x1]
+        parts += [_text(place(mark, y0)[0], HEIGHT - BOTTOM + 18, word) for mark, word in words]
         if self.diagonal:
             parts.append(_path("ideal", [place(max(x0, y0), max(x0, y0)), place(min(x1, y1), min(x1, y1))], ""))
-        for line in self.series:
-            parts.append(_line(line, [place(*point) for point in line.points], place))
-        middle = (LEFT + WIDTH - RIGHT) / 2
-        parts.append(f'<text x="{middle}" y="{HEIGHT - 8}" text-anchor="middle">{escape(self.across)}</text>')
-        turned = f'transform="translate(12 {(TOP + HEIGHT - BOTTOM) / 2}) rotate(-90)" text-anchor="middle"'
-        parts.append(f"<text {turned}>{escape(self.up)}</text>")
+        parts += [_line(line, place) for line in self.series]
+        parts.append(_text((LEFT + WIDTH - RIGHT) / 2, HEIGHT - 8, self.across))
+        middle = (TOP + HEIGHT - BOTTOM) / 2
+        parts.append(f'<g transform="translate(11 {middle}) rotate(-90)">{_text(0, 0, self.up)}</g>')
         return _svg(parts, WIDTH, HEIGHT, self.title, self.series, alone=alone)
 
 
@@ -130,69 +125,60 @@ class Interval:
     text: str
 
 
-def forest(title: str, across: str, intervals: Sequence[Interval], *, left: int = 138, alone: bool = False) -> str:
-    """Draw intervals one below the other around a line at 0; `left` is the room for their names."""
-    width, height = WIDTH - 138 + left, TOP + STEP * len(intervals) + BOTTOM
-    parts = _panel(intervals, left, width - 20, height)
-    middle = (left + width - 20) / 2
-    parts.append(f'<text x="{middle}" y="{height - 8}" text-anchor="middle">{escape(across)}</text>')
+def forest(title: str, across: str, intervals: Sequence[Interval], *, alone: bool = False) -> str:
+    """Draw intervals one below the other around a line at 0, their names to the left."""
+    left = room_for(interval.name for interval in intervals)
+    width, height = left + 222, TOP + STEP * len(intervals) + BOTTOM
+    parts = [*_panel(intervals, left, width - 20, height, names=True)]
+    parts.append(_text((left + width - 20) / 2, height - 8, across))
     return _svg(parts, width, height, title, (), alone=alone)
 
 
 def forests(title: str, across: str, names: Sequence[str], panels: Mapping[str, Sequence[Interval | None]]) -> str:
     """Draw forests side by side under their headings, each with an axis of its own; None leaves a row empty."""
-    left, wide, gap, top = room_for(names), 132, 28, 20
+    left, wide, gap = room_for(names), 132, 28
     width, height = left + len(panels) * (wide + gap), TOP + STEP * len(names) + BOTTOM
     parts = []
     for n, name in enumerate(names):
         y = TOP + STEP * (n + 0.5)
-        parts.append(f'<text class="name" x="{left - 18}" y="{y + 4}" text-anchor="end">{escape(name)}</text>')
-        parts.append(f'<line class="grid" x1="{left - 12}" x2="{width - gap}" y1="{y}" y2="{y}" opacity=".5"/>')
+        parts += [_text(left - 18, y + 4, name, "end", "name"), _rule(left - 12, y, width - gap, y)]
     for n, (heading, intervals) in enumerate(panels.items()):
         start = left + n * (wide + gap)
-        parts.append(f'<text class="name" x="{start + wide / 2}" y="-2" text-anchor="middle">{escape(heading)}</text>')
-        parts += _panel(intervals, start, start + wide, height, narrow=True)
-    middle = (left + width - gap) / 2
-    parts.append(f'<text x="{middle}" y="{height - 8}" text-anchor="middle">{escape(across)}</text>')
-    return _svg(parts, width, height, title, (), alone=True, top=top)
+        parts.append(_text(start + wide / 2, -2, heading, kind="name"))
+        parts += _panel(intervals, start, start + wide, height)
+    parts.append(_text((left + width - gap) / 2, height - 8, across))
+    return _svg(parts, width, height, title, (), alone=True, top=20)
 
 
 def _panel(
-    intervals: Sequence[Interval | None], left: float, right: float, height: int, *, narrow: bool = False
-) -> list[str]:
-    """Draw a forest between two places, names to its left; a narrow one has no names and ends with its intervals."""
+    intervals: Sequence[Interval | None], left: float, right: float, height: int, *, names: bool = False
+) -> Iterator[str]:
+    """Draw the axis and the intervals of a forest between two places; without names the axis ends with them."""
     there = [interval for interval in intervals if interval is not None]
     least, most = min([0.0, *(each.low for each in there)]), max([0.0, *(each.high for each in there)])
     marks = ticks(least, most, 5)
     low, high = marks[0], marks[-1]
-    if narrow and most > least:
+    if not names and most > least:
         low, high = least - 0.06 * (most - least), most + 0.06 * (most - least)
-        marks = [mark for mark in marks if low <= mark <= high]
 
     def place(value: float) -> float:
         return left + (value - low) / (high - low) * (right - left)
 
-    parts = []
-    for mark in marks:
-        x = place(mark)
-        parts.append(f'<line class="grid" x1="{x:.1f}" x2="{x:.1f}" y1="{TOP}" y2="{height - BOTTOM}"/>')
-        text = "0" if mark == 0 else f"{'+' if mark > 0 else '−'}{short(abs(mark))}"
-        parts.append(f'<text x="{x:.1f}" y="{height - BOTTOM + 18}" text-anchor="middle">{text}</text>')
-    zero = place(0.0)
-    parts.append(f'<line class="ideal" x1="{zero:.1f}" x2="{zero:.1f}" y1="{TOP}" y2="{height - BOTTOM}"/>')
+    for mark in (mark for mark in marks if low <= mark <= high):
+        sign = "" if mark == 0 else "+" if mark > 0 else "−"
+        yield _rule(place(mark), TOP, place(mark), height - BOTTOM)
+        yield _text(place(mark), height - BOTTOM + 18, f"{sign}{short(abs(mark))}")
+    yield _rule(place(0.0), TOP, place(0.0), height - BOTTOM, "ideal")
     for n, interval in enumerate(intervals):
-        if interval is None:
-            continue
-        y = TOP + STEP * (n + 0.5)
-        colour = f"var(--c{interval.number % COLOURS})"
-        ends = f'x1="{place(interval.low):.1f}" x2="{place(interval.high):.1f}" y1="{y}" y2="{y}"'
-        name = f'<text class="name" x="{left - 12}" y="{y + 4}" text-anchor="end">{escape(interval.name)}</text>'
-        parts.append(
-            f'<g data-row="{interval.number}"><title>{escape(interval.text)}</title>{"" if narrow else name}'
-            f'<line {ends} stroke="{colour}" stroke-width="3" stroke-linecap="round" opacity=".45"/>'
-            f'<circle cx="{place(interval.value):.1f}" cy="{y}" r="5.5" fill="{colour}"/></g>'
-        )
-    return parts
+        if interval is not None:
+            y, colour = TOP + STEP * (n + 0.5), _colour(interval.number)
+            style = f'stroke="{colour}" stroke-width="3" stroke-linecap="round" opacity=".45"'
+            name = _text(left - 12, y + 4, interval.name, "end", "name") if names else ""
+            yield (
+                f'<g data-row="{interval.number}"><title>{escape(interval.text)}</title>{name}'
+                f"{_rule(place(interval.low), y, place(interval.high), y, 'interval', style)}"
+                f'<circle cx="{place(interval.value):.1f}" cy="{y}" r="5.5" fill="{colour}"/></g>'
+            )
 
 
 def room_for(names: Iterable[str]) -> int:
@@ -225,51 +211,56 @@ def short(value: float) -> str:
     return f"{value / 1000:g}k" if abs(value) >= 1000 and value % 100 == 0 else f"{value:g}"
 
 
-def _line(line: Series, places: Sequence[tuple[float, float]], place: object) -> str:
-    grey = line.number is None
-    colour = "var(--soft)" if grey else f"var(--c{(line.number or 0) % COLOURS})"
-    dash = "4 4" if grey else DASHES[(line.number or 0) // COLOURS % len(DASHES)]
-    marked = "" if grey else f' data-row="{line.number}"'
+def _line(line: Series, place: Callable[[float, float], tuple[float, float]]) -> str:
+    """Draw a line with its band."""
+    number = line.number or 0
+    dash = "4 4" if line.number is None else DASHES[number // COLOURS % len(DASHES)]
+    marked = "" if line.number is None else f' data-row="{number}"'
+    places, colour = [place(*point) for point in line.points], _colour(line.number)
     parts = [f"<g{marked}><title>{escape(line.name)}</title>"]
-    if line.low and callable(place):
-        xs = [x for x, _ in line.points]
-        upper = [place(x, y) for x, y in zip(xs, line.high, strict=True)]
-        lower = [place(x, y) for x, y in zip(xs, line.low, strict=True)]
-        parts.append(_path("band", [*upper, *reversed(lower)], f'fill="{colour}"', closed=True))
-    drawn = f'stroke="{colour}"' + (f' stroke-dasharray="{dash}"' if dash else "")
-    parts.append(_path("series", places, drawn))
+    if line.low:
+        ends = [[place(x, y) for (x, _), y in zip(line.points, side, strict=True)] for side in (line.high, line.low)]
+        parts.append(_path("band", [*ends[0], *reversed(ends[1])], f'fill="{colour}"', closed=True))
+    parts.append(_path("series", places, f'stroke="{colour}"' + (f' stroke-dasharray="{dash}"' if dash else "")))
     if len(places) <= 12:
         parts += [f'<circle cx="{x:.1f}" cy="{y:.1f}" r="2.6" fill="{colour}"/>' for x, y in places]
     return "".join([*parts, "</g>"])
 
 
+def _colour(number: int | None) -> str:
+    return "var(--soft)" if number is None else f"var(--c{number % COLOURS})"
+
+
+def _text(x: float, y: float, words: str, anchor: str = "middle", kind: str = "") -> str:
+    return f'<text class="{kind}" x="{x:.1f}" y="{y:.1f}" text-anchor="{anchor}">{escape(words)}</text>'
+
+
+def _rule(x1: float, y1: float, x2: float, y2: float, kind: str = "grid", more: str = "") -> str:
+    return f'<line class="{kind}" x1="{x1:.1f}" x2="{x2:.1f}" y1="{y1:.1f}" y2="{y2:.1f}" {more}/>'
+
+
 def _path(kind: str, places: Sequence[tuple[float, float]], more: str, *, closed: bool = False) -> str:
-    drawn = "L".join(f"{x:.1f} {y:.1f}" for x, y in places)
-    return f'<path class="{kind}" d="M{drawn}{"Z" if closed else ""}" {more}/>'
+    points = "L".join(f"{x:.1f} {y:.1f}" for x, y in places)
+    return f'<path class="{kind}" d="M{points}{"Z" if closed else ""}" {more}/>'
 
 
 def _svg(
     parts: Sequence[str], width: int, height: int, title: str, legend: Sequence[Series], *, alone: bool, top: int = 0
 ) -> str:
+    """Wrap a drawing; a file has a style, a title and a legend of its own."""
+    label = f'class="chart" role="img" aria-label="{escape(title, quote=True)}"'
     if not alone:
-        head = f'<svg class="chart" viewBox="0 0 {width} {height}" role="img" aria-label="{escape(title, quote=True)}">'
-        return head + "".join(parts) + "</svg>"
-    # A file has a title and a legend of its own.
-    rows, across = [], 8.0
-    down = height + 8
+        return f'<svg {label} viewBox="0 0 {width} {height}">{"".join(parts)}</svg>'
+    rows, across, down = [], 8.0, height + 8.0
     for line in legend:
         wide = 32 + 6.6 * len(line.name)
         if across + wide > width:
             across, down = 8.0, down + 18
-        colour = "var(--soft)" if line.number is None else f"var(--c{line.number % COLOURS})"
-        drawn = f'stroke="{colour}" stroke-width="3"'
-        rows.append(f'<line x1="{across}" x2="{across + 14}" y1="{down}" y2="{down}" {drawn}/>')
-        rows.append(f'<text class="name" x="{across + 19}" y="{down + 4}">{escape(line.name)}</text>')
+        rows.append(_rule(across, down, across + 14, down, "key", f'stroke="{_colour(line.number)}" stroke-width="3"'))
+        rows.append(_text(across + 19, down + 4, line.name, "start", "name"))
         across += wide
     bottom = down + 16 if legend else height
-    head = (
-        f'<svg class="chart" xmlns="http://www.w3.org/2000/svg" viewBox="0 {-24 - top} {width} {bottom + 24 + top}" '
-        f'width="{width}" role="img"><style>{STYLE}</style>'
-        f'<text class="name" x="8" y="{-6 - top}" font-weight="600">{escape(title)}</text>'
-    )
-    return head + "".join([*parts, *rows]) + "</svg>\n"
+    box = f'viewBox="0 {-24 - top} {width} {bottom + 24 + top:.0f}" width="{width}"'
+    head = f'<text class="name" x="8" y="{-6 - top}" font-weight="600">{escape(title)}</text>'
+    style = f"<style>{STYLE}</style>"
+    return "".join([f'<svg {label} xmlns="http://www.w3.org/2000/svg" {box}>', style, head, *parts, *rows, "</svg>\n"])

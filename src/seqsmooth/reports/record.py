@@ -110,6 +110,11 @@ class Record:
         return int(self.facts["seed"])
 
     @property
+    def called(self) -> str:
+        """The name of the run in messages: its folder, or the file of its record."""
+        return str(self.file if self.run is None else self.run.folder)
+
+    @property
     def label(self) -> str:
         """The row of a table that it belongs to."""
         return str(self.facts["row"] or self.facts["name"])

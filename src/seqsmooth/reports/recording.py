@@ -18,7 +18,7 @@ from seqsmooth.metrics.report import Report
 from seqsmooth.metrics.scores import Scores
 from seqsmooth.metrics.tasks import TASKS
 from seqsmooth.ops import checks
-from seqsmooth.reports.alike import Member, check_row
+from seqsmooth.reports.alike import check_row
 from seqsmooth.reports.behaviour import remembered
 from seqsmooth.reports.record import FACTS, SEED, Output, Record, Tally
 from seqsmooth.text import Vocabulary
@@ -66,13 +66,11 @@ def record_hypotheses(folders: Sequence[Path], hypotheses: Path) -> Record:
     scores = hypotheses.with_suffix(".scores.json")
     there = hypotheses.is_file() and scores.is_file()
     checks.must(there, "hypotheses", "a file of `seqsmooth decode RUN... --out FILE`", str(hypotheses))
-    manifests = [(str(run.folder), run.manifest) for run in runs]
-    members = [
-        Member(called, int(manifest["seed"]), manifest["config"], manifest["data"]["fingerprint"], {})
-        for called, manifest in manifests
-    ]
-    check_row(str(runs[0].manifest["row"] or runs[0].name), members)
     record = _record(runs, hypotheses, Report.load(scores).scores)
+    members = [
+        replace(record, facts=_facts(run), data=str(run.manifest["data"]["fingerprint"]), run=run) for run in runs
+    ]
+    check_row(record.label, members)
     *trained, decode = record.commands
     out = f"{decode} --out {shlex.quote(hypotheses.name)}"
     return replace(record, variant=hypotheses.stem, commands=(*trained, out))

@@ -15,10 +15,10 @@ from seqsmooth.metrics.tasks import TASKS
 from seqsmooth.ops import checks
 from seqsmooth.reports.alike import describe_differences
 from seqsmooth.reports.behaviour import COLUMNS, NOTE, behaviour
-from seqsmooth.reports.charts import COLOURS, STYLE, Chart, forest, room_for
+from seqsmooth.reports.charts import COLOURS, STYLE, Chart, forest
 from seqsmooth.reports.examples import Example, draw_examples
 from seqsmooth.reports.figures import difference_interval, draw_charts
-from seqsmooth.reports.formats import NAMES, bracketed, interval_note, signed, spread
+from seqsmooth.reports.formats import NAMES, bracketed, interval_note, signed
 from seqsmooth.reports.record import Record
 from seqsmooth.reports.recording import read_run
 from seqsmooth.reports.rows import BASELINE, Row, Table, find_row, make_tables, place
@@ -51,32 +51,20 @@ class Section:
         """The curves of the rows."""
         return draw_charts(self.table.rows, self.table.task)
 
-    @property
-    def forests(self) -> list[tuple[str, str]]:
-        """For each metric its name and a drawing of the differences from the baseline."""
-        drawings = []
-        for metric in self.metrics:
-            differences = self.table.differences(metric)
-            intervals = [
-                difference_interval(_short(row.label), differences[row.label], number)
-                for number, row in enumerate(self.table.rows)
-                if row.label in differences
-            ]
-            title = f"{NAMES[metric]} against {self.table.baseline}"
-            if intervals:
-                left = room_for(interval.name for interval in intervals)
-                drawings.append((NAMES[metric], forest(title, "difference, 95 % interval", intervals, left=left)))
-        return drawings
+    def forest(self, metric: str) -> str:
+        """Draw the differences from the baseline by a metric, each in the colour of its row."""
+        known = self.table.differences(metric)
+        intervals = [
+            difference_interval(_short(row.label), known[row.label], number)
+            for number, row in enumerate(self.table.rows)
+            if row.label in known
+        ]
+        return forest(f"{NAMES[metric]} against {self.table.baseline}", "difference, 95 % interval", intervals)
 
     @property
-    def note(self) -> str:
-        """What the numbers of the table are."""
-        return note(self.table)
-
-    @property
-    def interval_note(self) -> str:
-        """What the intervals of the differences are."""
-        return interval_note(self.table.baseline)
+    def compared(self) -> bool:
+        """Whether there are differences from a baseline."""
+        return len(self.table.rows) > 1 and self.table.row(self.table.baseline) is not None
 
     @cached_property
     def unlike(self) -> dict[str, str]:
@@ -84,19 +72,9 @@ class Section:
         return describe_differences(self.table.unlike())
 
     @property
-    def behaviours(self) -> list[tuple[int, Row, list[str]]]:
-        """The number of each row that was observed, the row, and how its models behave."""
-        return [
-            (number, row, [spread([read(one) for one in row.behaviours], form) for read, form in COLUMNS.values()])
-            for number, row in enumerate(self.table.rows)
-            if row.behaviours
-        ]
-
-    @property
-    def reference_length(self) -> float:
-        """The mean length of the references, in words."""
-        counts = next(row.behaviours[0] for row in self.table.rows if row.behaviours).reference_lengths
-        return sum(n * count for n, count in enumerate(counts)) / sum(counts)
+    def observed(self) -> list[tuple[int, Row]]:
+        """The rows that were observed, with their numbers."""
+        return [(number, row) for number, row in enumerate(self.table.rows) if row.behaviours]
 
     def text(self) -> str:
         """The table for a terminal, with some columns of how the models behave."""
@@ -106,8 +84,7 @@ class Section:
                 "calibration": f"{100 * mean(one.calibration_error for one in row.behaviours):.1f} %",
                 "words": f"{mean(one.words for one in row.behaviours):.0f}",
             }
-            for row in self.table.rows
-            if row.behaviours
+            for _, row in self.observed
         }
         return plain(self.table, self.metrics, more)
 
@@ -238,26 +215,22 @@ def _facts(sections: Sequence[Section], split: str) -> dict[str, str]:
     """What is true of all runs of the page: a value in which any two differ is left out."""
     records = _records(sections)
     seeds = sorted({record.seed for record in records})
-    items = {len(next(iter(record.scores.values())).statistics) for record in records}
-    found: dict[str, set[str]] = {
-        "runs": {str(len(records))},
-        "seed" if len(seeds) == 1 else "seeds": {", ".join(map(str, seeds))},
-        f"{split} items": {f"{number:,}" for number in items},
-        "parameters": {f"{int(record.facts['parameters'] or 0):,}" for record in records},
-        "corpus": {record.data[:12] for record in records},
-        "device": {str(record.facts["device"] or "") for record in records},
-        **{
-            name: {str((record.facts["versions"] or {}).get(name, "")) for record in records}
-            for name in ("seqsmooth", "torch")
-        },
+    known: dict[str, Callable[[Record], str]] = {
+        f"{split} items": lambda record: f"{len(next(iter(record.scores.values())).statistics):,}",
+        "parameters": lambda record: f"{int(record.facts['parameters'] or 0):,}",
+        "corpus": lambda record: record.data[:12],
+        "device": lambda record: str(record.facts["device"] or ""),
+        "seqsmooth": lambda record: str((record.facts["versions"] or {}).get("seqsmooth", "")),
+        "torch": lambda record: str((record.facts["versions"] or {}).get("torch", "")),
     }
-    single = {name: next(iter(values)) for name, values in found.items() if len(values) == 1}
-    return {name: value for name, value in single.items() if value not in ("", "0")}
+    values = {name: {read(record) for record in records} for name, read in known.items()}
+    shared = {name: found.pop() for name, found in values.items() if len(found) == 1}
+    facts = {"runs": str(len(records)), "seed" if len(seeds) == 1 else "seeds": ", ".join(map(str, seeds)), **shared}
+    return {name: value for name, value in facts.items() if value not in ("", "0")}
 
 
 def _lead(sections: Sequence[Section], split: str) -> str:
-    rows = sum(len(section.table.rows) for section in sections)
-    what = TASKS[sections[0].table.task].output
+    rows, what = sum(len(section.table.rows) for section in sections), TASKS[sections[0].table.task].output
     return f"{rows} {'losses' if rows > 1 else 'loss'}, compared by their {what} of the split {split}."
 
 
@@ -286,7 +259,7 @@ def _write(out: Path, sections: Sequence[Section], content: Mapping[str, Any], s
     numbers = {"kind": KIND, "data": data, "split": split, "tables": [_numbers(section) for section in sections]}
     templates, shared = environment(), {"chart_style": STYLE, "heading": content["heading"]}
     shown = {"names": NAMES, "colours": COLOURS, "signed": signed, "bracketed": bracketed}
-    shown |= {"behaviour_columns": COLUMNS, "behaviour_note": NOTE}
+    shown |= {"note": note, "interval_note": interval_note, "behaviour_columns": COLUMNS, "behaviour_note": NOTE}
     columns, runs = _runs(sections)
     listed = {"heading": f"{content['heading']}: runs", "columns": columns, "runs": runs}
     files = {

@@ -15,7 +15,7 @@ from seqsmooth.ops import checks
 from seqsmooth.reports import record, shares, times
 from seqsmooth.reports import results_tables as tables
 from seqsmooth.reports.behaviour import NOTE as BEHAVIOUR
-from seqsmooth.reports.charts import COLOURS, forest, room_for
+from seqsmooth.reports.charts import COLOURS, forest
 from seqsmooth.reports.families import TOGETHER
 from seqsmooth.reports.figures import difference_interval, draw_charts
 from seqsmooth.reports.formats import NAMES
@@ -153,8 +153,7 @@ def _chapter(results: Results, chapter: Chapter, table: Table) -> Page:
     intervals = [difference_interval(row.label, differences[row.label]) for row in rows if row.label in differences]
     if intervals:
         title = f"{NAMES[main]}: difference from {BASELINE}"
-        left = room_for(each.name for each in intervals)
-        svg = forest(title, "difference, 95 % interval", intervals, left=left, alone=True)
+        svg = forest(title, "difference, 95 % interval", intervals, alone=True)
         page.say(page.draw(f"{page.name}-differences", title, svg))
     page.say(f"Training: {times.summary(times.trainings(table.own))}.", tables.signatures(table))
     page.section("What else differs", tables.unlike(table) if len(rows) > 1 else "")

@@ -148,7 +148,7 @@ def together(table: Table, chapter: Chapter, outline: Outline) -> str:
 def behaviours(table: Table, chapter: Chapter) -> str:
     """How the models behave beyond scores."""
     rows = [
-        [label, *(spread([read(one) for one in row.behaviours], form) for read, form in COLUMNS.values())]
+        [label, *row.describe_behaviours()]
         for label, row in ordered(table, chapter)
         if row is not None and row.behaviours
     ]

@@ -15,8 +15,9 @@ from seqsmooth.metrics.scores import Floats
 from seqsmooth.metrics.tasks import TASKS
 from seqsmooth.metrics.trainings import Difference, Trained, compare_trainings
 from seqsmooth.ops import checks
-from seqsmooth.reports.alike import Member, check_row, list_differences
-from seqsmooth.reports.behaviour import Behaviour
+from seqsmooth.reports.alike import check_row, list_differences
+from seqsmooth.reports.behaviour import COLUMNS, Behaviour
+from seqsmooth.reports.formats import spread
 from seqsmooth.reports.losses import LossName, name_loss
 from seqsmooth.reports.record import Record
 
@@ -50,7 +51,7 @@ class Row:
     def of(cls, label: str, records: Iterable[Record]) -> Row:
         """Sort runs by seed and check that they differ in nothing else."""
         ordered = tuple(sorted(records, key=lambda record: record.seed))
-        check_row(label, [Member.of(record) for record in ordered])
+        check_row(label, ordered)
         return cls(label, ordered)
 
     @property
@@ -72,6 +73,10 @@ class Row:
     def behaviours(self) -> list[Behaviour]:
         """How the models behave, of those that were observed."""
         return [record.behaviour for record in self.records if record.behaviour is not None]
+
+    def describe_behaviours(self) -> list[str]:
+        """How the models behave, in the columns of `behaviour.COLUMNS`."""
+        return [spread([read(one) for one in self.behaviours], form) for read, form in COLUMNS.values()]
 
     @property
     def seconds(self) -> float:

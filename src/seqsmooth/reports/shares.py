@@ -6,7 +6,7 @@ from collections.abc import Callable, Mapping
 from statistics import mean
 
 from seqsmooth.metrics.trainings import Difference
-from seqsmooth.reports.charts import Chart, Interval, Series, forest, room_for
+from seqsmooth.reports.charts import Chart, Interval, Series, forest
 from seqsmooth.reports.figures import difference_interval
 from seqsmooth.reports.formats import NAMES, difference_cells, markdown_table
 from seqsmooth.reports.results_tables import NOT_RUN, score
@@ -61,8 +61,7 @@ def draw_curves(shares: Shares) -> dict[str, tuple[str, str]]:
     title = f"{metric} by the share of the data: difference from {BASELINE}"
     charts = {}
     if intervals:
-        left = room_for(each.name for each in intervals)
-        charts["gains"] = title, forest(title, "difference, 95 % interval", intervals, left=left, alone=True)
+        charts["gains"] = title, forest(title, "difference, 95 % interval", intervals, alone=True)
     title, words = f"{metric} by the share of the data", [_percent(share).split()[0] for share in shares]
     chart = Chart("scores", title, "training data, %", metric, scores(shares), words)
     return {**charts, "scores": (title, chart.svg(alone=True))}
