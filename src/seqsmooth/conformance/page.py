@@ -19,7 +19,10 @@ def fill(page: str, reports: Sequence[ConformanceReport], where: str) -> str:
     sentence = f"The page must have the marks of the table, once each and in order:\n{BEGIN}\n{END}"
     checks.require(ordered, sentence)
     before, after = page[: page.index(BEGIN)], page[page.index(END) :]
-    parts = [table(reports), f"On {where}. {_versions(reports)}", *_notes(reports)]
+    ours = [report for report in reports if report.subject.startswith("ss.")]
+    others = [report for report in reports if report not in ours]
+    tables = [table(group) for group in (others, ours) if group]  # two narrow ones, since a wide one breaks its names
+    parts = [*tables, f"On {where}. {_versions(reports)}", *_notes(reports)]
     return f"{before}{BEGIN}\n\n" + "\n\n".join(part for part in parts if part) + f"\n\n{after}"
 
 
