@@ -12,7 +12,7 @@ import seqsmooth as ss
 from seqsmooth.cli.main import main
 from seqsmooth.decoding import HypothesisFile
 from seqsmooth.decoding.hypotheses import Hypothesis
-from seqsmooth.metrics import report as reports
+from seqsmooth.metrics import scorecard as reports
 
 HYPOTHESES = {"1": "a man rides a horse", "2": "two dogs in snow", "3": "a cat sleeps on a bed", "4": "a red bus"}
 WORSE = {"1": "a man", "2": "dogs dogs", "3": "a cat", "4": "a bus bus"}
@@ -141,7 +141,7 @@ def test_scores_come_back_from_their_file(files: Path) -> None:
     for name in ("h", "w"):
         arguments = ["score", str(files / f"{name}.txt"), str(files / "r0.txt"), "--json", str(files / f"{name}.out")]
         assert main([*arguments, "--metrics", "bleu-2,cider,sacrebleu", "--seed", "5", "--resamples", "50"]) == 0
-    good, bad = (reports.Report.load(files / f"{name}.out") for name in ("h", "w"))
+    good, bad = (reports.Scorecard.load(files / f"{name}.out") for name in ("h", "w"))
     firsts = {key: several[:1] for key, several in REFERENCES.items()}
     fresh = {
         "bleu-2": partial(ss.metrics.bleu, order=2),
@@ -169,7 +169,7 @@ def test_other_files_are_no_scores(tmp_path: Path, held: str | None, sentence: s
     if held is not None:
         path.write_text(held)
     with pytest.raises(ValueError, match=re.escape(f"`{path}` {sentence}")):
-        reports.Report.load(path)
+        reports.Scorecard.load(path)
 
 
 @pytest.mark.parametrize("how", [None, "ptb", "ptb-jar"])

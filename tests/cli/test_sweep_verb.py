@@ -19,7 +19,7 @@ import yaml
 from oracles.small_corpora import captions
 from seqsmooth.cli.main import main
 from seqsmooth.cli.train import EvaluationOptions
-from seqsmooth.metrics.report import Report
+from seqsmooth.metrics.scorecard import Scorecard
 from seqsmooth.training import Run
 from seqsmooth.training.sweep import plan_sweep
 
@@ -60,7 +60,7 @@ def test_a_sweep_runs_several_at_once_and_goes_on_after_a_failure(
         run = Run.open(f"runs/small/fraction={fraction}/0")
         assert run.manifest["steps"] == steps
         assert len(run.hypotheses("val")) == 10
-        assert set(Report.load(run.scores("val")).scores) == {"cider"}
+        assert set(Scorecard.load(run.scores("val")).scores) == {"cider"}
         assert (run.folder / "behaviour" / "val.json").is_file()
         assert "CIDEr-D" in (run.folder / "console.log").read_text(encoding="utf-8")
     write(folder, held | {"configs": ["small.yaml"], "grid": {"data.fraction": [0.5, 1.0]}}, "both.sweep.yaml")

@@ -14,7 +14,7 @@ from oracles.small_corpora import captions, pairs
 from seqsmooth.cli.main import main
 from seqsmooth.data import FeatureStore
 from seqsmooth.decoding import BeamSearch, Ensemble
-from seqsmooth.metrics.report import Report
+from seqsmooth.metrics.scorecard import Scorecard
 from seqsmooth.models.weights import load_weights, save_weights
 from seqsmooth.training import Run, load_model
 
@@ -77,7 +77,7 @@ def test_from_a_config_to_scores(folder: Path, capsys: pytest.CaptureFixture[str
     assert "CIDEr-D" in capsys.readouterr().out
     found = run.hypotheses("test")
     assert [name for name, _ in found] == [f"image{number}" for number in range(70, 80)]
-    report = Report.load(run.scores("test"))
+    report = Scorecard.load(run.scores("test"))
     assert set(report.scores) == {"cider", "bleu-4"}
     # What the file holds is what the best weights write.
     model, corpus = load_model(run.folder)

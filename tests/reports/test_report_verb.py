@@ -16,7 +16,7 @@ import pytest
 from oracles.demo_runs import train_runs
 from seqsmooth.cli.main import main
 from seqsmooth.decoding import load_hypotheses
-from seqsmooth.metrics.report import Report
+from seqsmooth.metrics.scorecard import Scorecard
 from seqsmooth.metrics.scores import Scores
 from seqsmooth.reports import Row, gather, write_report
 from seqsmooth.reports.behaviour import Recall, behaviour, recalls
@@ -50,7 +50,7 @@ def test_runs_become_rows(folders: list[Path]) -> None:
     rows = gather_rows(folders[::-1])
     assert [row.label for row in rows] == ["MLE", "Tok"]
     assert [row.seeds for row in rows] == [(0, 1), (0, 1)]
-    ours = [100 * Report.load(run.scores("test")).scores["cider"].value for run in _runs(rows[0])]
+    ours = [100 * Scorecard.load(run.scores("test")).scores["cider"].value for run in _runs(rows[0])]
     assert rows[0].values("cider") == pytest.approx(ours)
     assert find_row(rows, "demo/tok") is rows[1]
     assert find_row(rows, "nothing") is None
@@ -84,7 +84,7 @@ def _runs(row: Row) -> list[Run]:
 
 
 def _scores(row: Row) -> list[Mapping[str, Scores]]:
-    return [Report.load(run.scores("test")).scores for run in _runs(row)]
+    return [Scorecard.load(run.scores("test")).scores for run in _runs(row)]
 
 
 def test_recall_counts_words_of_references_by_their_frequency() -> None:
@@ -143,7 +143,7 @@ def test_examples_are_drawn_by_the_seed(root: Path, folders: list[Path]) -> None
     assert all(one.picture.startswith("data:image/png;base64,") for one in ours)
     assert len(draw_examples(rows, 99, 0)) == 12
     texts = dict(run.hypotheses("test"))
-    each = Report.load(run.scores("test")).scores["cider"].each
+    each = Scorecard.load(run.scores("test")).scores["cider"].each
     for one in ours:
         words = corpus.vocabulary.decode(texts[int(one.name)][0].tokens)
         assert one.outputs[1] == (" ".join(words), pytest.approx(100 * each[one.name]))
@@ -230,7 +230,7 @@ def test_what_is_no_run_and_what_is_there_twice(folders: list[Path], tmp_path: P
 
 def test_runs_without_scores_are_scored(folders: list[Path], tmp_path: Path) -> None:
     shutil.copytree(folders[0], tmp_path / "run")
-    known = Report.load(tmp_path / "run" / "scores" / "test.json").scores["cider"].value
+    known = Scorecard.load(tmp_path / "run" / "scores" / "test.json").scores["cider"].value
     (tmp_path / "run" / "scores" / "test.json").unlink()
     (row,) = gather_rows([tmp_path / "run"])
     assert row.first.scores["cider"].value == pytest.approx(100 * known)

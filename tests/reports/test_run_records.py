@@ -12,7 +12,7 @@ from oracles.demo_runs import train_runs
 from seqsmooth.cli.main import main
 from seqsmooth.decoding import load_hypotheses
 from seqsmooth.metrics.bootstrap import resampled_sums
-from seqsmooth.metrics.report import Report
+from seqsmooth.metrics.scorecard import Scorecard
 from seqsmooth.reports.behaviour import behaviour
 from seqsmooth.reports.record import Record
 from seqsmooth.reports.recording import record_run
@@ -68,7 +68,7 @@ def test_a_record_holds_all_that_was_measured(run: Path, tmp_path: Path) -> None
 def test_tests_can_be_repeated_from_records_alone(run: Path, tmp_path: Path) -> None:
     record_run(run, "test").save(tmp_path / "record.json")
     read = Record.load(tmp_path / "record.json")
-    for name, scores in Report.load(run / "scores" / "test.json").scores.items():
+    for name, scores in Scorecard.load(run / "scores" / "test.json").scores.items():
         held = read.scores[name]
         assert held.signature == scores.signature
         assert held.value == pytest.approx(100 * scores.value)

@@ -16,7 +16,7 @@ import torch
 from oracles.small_runs import weights
 from seqsmooth import models
 from seqsmooth.data import open_corpus
-from seqsmooth.metrics.report import Report
+from seqsmooth.metrics.scorecard import Scorecard
 from seqsmooth.training.runs import Run, load_model
 from seqsmooth.training.trainer import train
 from seqsmooth.training.writing import DecodingOptions, check_own, write_split
@@ -49,7 +49,7 @@ def test_a_run_that_stopped_goes_on_to_where_it_would_have_ended(place: Path) ->
 @pytest.mark.parametrize(("name", "metrics"), [("whole", ("bleu-4", "cider")), ("translation", ("bleu-4",))])
 def test_what_was_decoded_is_known_scored_and_decoded_again(place: Path, name: str, metrics: tuple[str, ...]) -> None:
     run = Run.open(place / name)
-    before, scores = run.decoded("test").read_bytes(), Report.load(run.scores("test")).scores
+    before, scores = run.decoded("test").read_bytes(), Scorecard.load(run.scores("test")).scores
     assert train(run.config, run.folder).manifest == run.manifest, "what is finished is left as it is"
     assert check_own(run, "test") == {}
     for overwrite in (False, True):

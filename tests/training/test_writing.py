@@ -11,7 +11,7 @@ import pytest
 from oracles.small_corpora import captions
 from oracles.small_runs import values
 from seqsmooth.data import FeatureStore, Side, open_corpus, write_captions
-from seqsmooth.metrics.report import Report
+from seqsmooth.metrics.scorecard import Scorecard
 from seqsmooth.training.reader import parse_config
 from seqsmooth.training.runs import Run
 from seqsmooth.training.trainer import train
@@ -94,12 +94,12 @@ def test_hypotheses_of_other_weights_are_known_for_it(run: Path) -> None:
     opened.decoded("test").with_suffix(".settings.json").write_text("{}")
     with pytest.raises(ValueError, match="must be with its settings beside it"):
         check_own(opened, "test")
-    assert set(Report.load(opened.scores("test")).scores) == {"cider"}
+    assert set(Scorecard.load(opened.scores("test")).scores) == {"cider"}
 
 
 def test_what_was_written_can_be_scored_when_the_weights_are_gone(run: Path, tmp_path: Path) -> None:
     opened = Run.open(run)
-    before = Report.load(opened.scores("test")).scores["cider"].value
+    before = Scorecard.load(opened.scores("test")).scores["cider"].value
     for path in {opened.weights("best"), opened.weights("last")}:
         path.unlink()
     report = write_split(DecodingOptions((run,), device="cpu", metrics=("bleu-4", "cider")))

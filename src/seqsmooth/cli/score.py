@@ -53,7 +53,7 @@ def start(given: argparse.Namespace) -> int:
     from seqsmooth.files.atomic import atomic_write_text
     from seqsmooth.files.paths import check_destination
     from seqsmooth.metrics import bootstrap, sentences, suite
-    from seqsmooth.metrics.report import Report
+    from seqsmooth.metrics.scorecard import Scorecard
     from seqsmooth.metrics.tasks import TASKS
     from seqsmooth.ops import checks
 
@@ -84,7 +84,7 @@ def start(given: argparse.Namespace) -> int:
     if not scores:
         raise ValueError(" ".join(absent.values()))
     other = scored[1][0] if len(scored) > 1 else {}
-    report = Report(scores, absent, other, given.confidence, given.resamples, given.seed)
+    report = Scorecard(scores, absent, other, given.confidence, given.resamples, given.seed)
     if given.json is not None:
         report.save(given.json)
     print(report.text(), flush=True)

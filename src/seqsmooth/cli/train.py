@@ -77,7 +77,7 @@ class EvaluationOptions:
             return False
 
     def _has(self, run: Run, split: str) -> bool:
-        from seqsmooth.metrics.report import Report
+        from seqsmooth.metrics.scorecard import Scorecard
         from seqsmooth.metrics.tasks import TASKS
         from seqsmooth.reports.behaviour import remembered
         from seqsmooth.training.writing import check_own
@@ -85,7 +85,7 @@ class EvaluationOptions:
         if not run.scores(split).is_file():
             return False
         check_own(run, split)
-        report = Report.load(run.scores(split))
+        report = Scorecard.load(run.scores(split))
         asked = self.metrics or TASKS[run.manifest["task"]].metrics
         return {*asked} <= {*report.scores, *report.absent} and (not self.observe or remembered(run, split) is not None)
 

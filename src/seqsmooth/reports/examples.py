@@ -11,7 +11,7 @@ from pathlib import Path
 import numpy as np
 
 from seqsmooth.data import Corpus
-from seqsmooth.metrics.report import Report
+from seqsmooth.metrics.scorecard import Scorecard
 from seqsmooth.metrics.tasks import TASKS
 from seqsmooth.reports.rows import Row
 from seqsmooth.training.runs import Run
@@ -93,7 +93,7 @@ def _item_scores(run: Run, split: str, metric: str) -> Mapping[str, float]:
     """The score of each item in the unit of papers, where the run was scored."""
     if not run.scores(split).is_file():
         return {}
-    scores = Report.load(run.scores(split)).scores.get(metric)
+    scores = Scorecard.load(run.scores(split)).scores.get(metric)
     return {} if scores is None else {str(name): scores.scale * value for name, value in scores.each.items()}
 
 

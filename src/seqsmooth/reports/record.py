@@ -21,7 +21,7 @@ import numpy as np
 from seqsmooth.files.atomic import atomic_write_text
 from seqsmooth.files.paths import inner_path
 from seqsmooth.files.reading import read_record
-from seqsmooth.metrics.report import TOTALS
+from seqsmooth.metrics.scorecard import TOTALS
 from seqsmooth.metrics.scores import Floats, mean
 from seqsmooth.reports.behaviour import Behaviour, read_behaviour
 from seqsmooth.reports.packing import pack, unpack

@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 
 from seqsmooth.decoding import Hypothesis, load_hypotheses
-from seqsmooth.metrics.report import Report
+from seqsmooth.metrics.scorecard import Scorecard
 from seqsmooth.metrics.scores import Scores
 from seqsmooth.metrics.tasks import TASKS
 from seqsmooth.ops import checks
@@ -45,7 +45,7 @@ def record_run(folder: Path, split: str) -> Record:
         "its own (`decode --out FILE`, `report record --hypotheses FILE`)"
     )
     checks.must(not other, str(folder), rule, f"decoded with {', '.join(f'{key} {other[key]}' for key in other)}")
-    record = _record([run], run.decoded(split), Report.load(run.scores(split)).scores)
+    record = _record([run], run.decoded(split), Scorecard.load(run.scores(split)).scores)
     return replace(record, curve=_curve(run), behaviour=remembered(run, split))
 
 
@@ -56,7 +56,7 @@ def read_run(folder: Path, split: str) -> Record:
     checks.must(run.decoded(split).is_file(), str(folder), rule, f"one without hypotheses of {split}")
     check_own(run, split)
     scored = run.scores(split).is_file()
-    scores = Report.load(run.scores(split)).scores if scored else _score(run, split)
+    scores = Scorecard.load(run.scores(split)).scores if scored else _score(run, split)
     return replace(_record([run], run.decoded(split), scores), curve=_curve(run), run=run)
 
 
@@ -66,7 +66,7 @@ def record_hypotheses(folders: Sequence[Path], hypotheses: Path) -> Record:
     scores = hypotheses.with_suffix(".scores.json")
     there = hypotheses.is_file() and scores.is_file()
     checks.must(there, "hypotheses", "a file of `seqsmooth decode RUN... --out FILE`", str(hypotheses))
-    record = _record(runs, hypotheses, Report.load(scores).scores)
+    record = _record(runs, hypotheses, Scorecard.load(scores).scores)
     members = [
         replace(record, facts=_facts(run), data=str(run.manifest["data"]["fingerprint"]), run=run) for run in runs
     ]

@@ -16,7 +16,7 @@ from seqsmooth.decoding.ensemble import MEANS, Mean
 from seqsmooth.decoding.rules import NORMALISATIONS
 from seqsmooth.files.atomic import atomic_write_text
 from seqsmooth.files.paths import check_destination
-from seqsmooth.metrics.report import Report
+from seqsmooth.metrics.scorecard import Scorecard
 from seqsmooth.metrics.suite import check_names
 from seqsmooth.metrics.tasks import TASKS
 from seqsmooth.ops import checks
@@ -66,7 +66,7 @@ def write_split(
     options: DecodingOptions,
     progress: Callable[[int, int], None] = lambda done, of: None,
     corpus: Corpus | None = None,
-) -> Report | None:
+) -> Scorecard | None:
     """Decode what is not decoded yet, score it where that is asked for, and return the scores.
 
     Args:
@@ -103,7 +103,7 @@ def write_split(
     scores, absent = Judge(corpus, options.split).scores({rows[name]: each for name, each in written.items()}, names)
     if not scores:
         raise ValueError(" ".join(absent.values()))
-    report = Report(scores, absent)
+    report = Scorecard(scores, absent)
     target.parent.mkdir(parents=True, exist_ok=True)
     report.save(target)
     return report

@@ -1,4 +1,4 @@
-"""What several metrics say of one system: a table, and a file."""
+"""Scorecards: the scores of one system by several metrics, as a table and as a file."""
 
 from __future__ import annotations
 
@@ -7,12 +7,12 @@ import os
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from functools import cached_property, partial
-from pathlib import Path
 from typing import Any
 
 import numpy as np
 
 from seqsmooth.files.atomic import atomic_write_text
+from seqsmooth.files.reading import read_record
 from seqsmooth.metrics import coco_bleu, meteor_jar, translation
 from seqsmooth.metrics.bootstrap import Comparison
 from seqsmooth.metrics.scores import Floats, Scores, mean
@@ -28,8 +28,8 @@ TOTALS: dict[str, Callable[[Floats, int], Floats]] = {
 
 
 @dataclass(frozen=True)
-class Report:
-    """What several metrics say of one system, and of the difference to another where there is one.
+class Scorecard:
+    """The scores of one system by several metrics, and the differences to another where there is one.
 
     Attributes:
         scores: by the name of the metric.
@@ -68,8 +68,8 @@ class Report:
             low, high = (scores.scale * end for end in self.intervals[name])
             row = [scores.metric, f"{scores.scale * scores.value:.2f}", f"{low:.2f} to {high:.2f}"]
             if self.other:
-                made = self.comparisons.get(name)
-                row.append("-" if made is None else f"{scores.scale * made.difference:+.2f} ({made.p_value:.3f})")
+                one = self.comparisons.get(name)
+                row.append("-" if one is None else f"{scores.scale * one.difference:+.2f} ({one.p_value:.3f})")
             lines.append([*row, scores.signature])
         widths = [max(len(line[place]) for line in lines) for place in range(len(lines[0]))]
         table = ["  ".join(cell.ljust(width) for cell, width in zip(line, widths, strict=True)) for line in lines]
@@ -77,38 +77,32 @@ class Report:
 
     def save(self, path: str | os.PathLike[str]) -> None:
         """Write JSON whole or not at all: what was at `path` before stays until the new file is complete."""
-        held: dict[str, Any] = {"kind": KIND, "confidence": self.confidence, "resamples": self.resamples}
-        held |= {"seed": self.seed, "absent": dict(self.absent), "scores": {}}
+        content: dict[str, Any] = {"kind": KIND, "confidence": self.confidence, "resamples": self.resamples}
+        content |= {"seed": self.seed, "absent": dict(self.absent), "scores": {}}
         for name, scores in self.scores.items():
             low, high = self.intervals[name]
             entry: dict[str, Any] = {"metric": scores.metric, "value": scores.value, "low": low, "high": high}
             entry |= {"scale": scores.scale, "signature": scores.signature}
-            made = self.comparisons.get(name)
-            if made is not None:
-                entry["other"] = {"value": self.other[name].value, "difference": made.difference, "low": made.low}
-                entry["other"] |= {"high": made.high, "p_value": made.p_value}
+            one = self.comparisons.get(name)
+            if one is not None:
+                entry["other"] = {"value": self.other[name].value, "difference": one.difference}
+                entry["other"] |= {"low": one.low, "high": one.high, "p_value": one.p_value}
             if scores.total is not mean:  # what paired tests need later; of a mean it is the scores of the items
                 entry["statistics"] = scores.statistics.tolist()
             entry["each"] = {str(key): value for key, value in scores.items()}
-            held["scores"][name] = entry
+            content["scores"][name] = entry
         with atomic_write_text(path) as file:
-            file.write(json.dumps(held, allow_nan=False) + "\n")
+            file.write(json.dumps(content, allow_nan=False) + "\n")
 
     @classmethod
-    def load(cls, path: str | os.PathLike[str]) -> Report:
+    def load(cls, path: str | os.PathLike[str]) -> Scorecard:
         """Read what `save` wrote, to compare with it; the other system is left behind."""
-        path = Path(path)
-        try:
-            held = json.loads(path.read_text(encoding="utf-8"))
-            if held["kind"] != KIND:
-                raise ValueError(f"it is of the kind {held['kind']!r}")
-            scores = {name: _scores(name, entry) for name, entry in held["scores"].items()}
-            return cls(scores, held["absent"], {}, held["confidence"], held["resamples"], held["seed"])
-        except OSError as error:
-            raise ValueError(f"`{path}` must be a file that can be read, but is not: {error.strerror}.") from error
-        except (AttributeError, KeyError, TypeError, ValueError) as error:
-            rule = "a file written by `seqsmooth score ... --json`"
-            raise ValueError(f"`{path}` must be {rule}, but is damaged or something else instead.") from error
+
+        def parse(value: Any) -> Scorecard:
+            scores = {name: _scores(name, entry) for name, entry in value["scores"].items()}
+            return cls(scores, value["absent"], {}, value["confidence"], value["resamples"], value["seed"])
+
+        return read_record(path, parse, "a file written by `seqsmooth score ... --json`", kind=KIND)
 
 
 def _scores(name: str, entry: Mapping[str, Any]) -> Scores:
