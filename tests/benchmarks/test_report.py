@@ -192,7 +192,7 @@ def test_a_plot_needs_a_known_format_and_a_folder(tmp_path: Path) -> None:
 
 def test_without_matplotlib_a_plot_is_one_sentence(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("importlib.util.find_spec", lambda package: None)
-    with pytest.raises(ValueError, match=r"where matplotlib is not installed \(pip install 'seqsmooth\[toolkit\]'\)"):
+    with pytest.raises(ValueError, match=r"where matplotlib is not installed \(pip install 'seqsmooth\[bench\]'\)"):
         plot.check(tmp_path / "x.png")
 
 
