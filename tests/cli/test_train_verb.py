@@ -85,21 +85,21 @@ def test_from_a_config_to_scores(folder: Path, capsys: pytest.CaptureFixture[str
     alone = [search(model, *corpus.inputs("test", [row], "cpu")).lists()[0][0].tokens for row in range(10)]
     assert [each[0].tokens for _, each in found] == alone
     # Once more: nothing is decoded again; another way is refused, and done elsewhere or where it is asked for.
-    before = run.decoded("test").stat().st_mtime_ns
+    before = run.hypotheses_file("test").stat().st_mtime_ns
     assert main(["decode", "runs/small/3", "--no-score"]) == 0
-    assert run.decoded("test").stat().st_mtime_ns == before
+    assert run.hypotheses_file("test").stat().st_mtime_ns == before
     assert main(["decode", "runs/small/3", "--beam", "4"]) == 2
     assert "was made with other settings or weights" in capsys.readouterr().err
     assert main(["decode", "runs/small/3", "--beam", "4", "--out", "four.jsonl", "--metrics", "cider"]) == 0
     assert (folder / "four.scores.json").is_file()
     assert main(["decode", "runs/small/3", "--beam", "1", "--overwrite", "--no-score"]) == 0
     assert not run.scores("test").exists()  # they were of other hypotheses
-    whole = run.decoded("test").read_bytes()
-    run.decoded("test").write_bytes(whole[:-20])
+    whole = run.hypotheses_file("test").read_bytes()
+    run.hypotheses_file("test").write_bytes(whole[:-20])
     assert main(["decode", "runs/small/3", "--beam", "1", "--no-score"]) == 2
     assert "is damaged: `path` must hold a line" in capsys.readouterr().err
     assert main(["decode", "runs/small/3", "--beam", "1", "--no-score", "--overwrite"]) == 0
-    assert run.decoded("test").read_bytes() == whole
+    assert run.hypotheses_file("test").read_bytes() == whole
 
 
 def test_what_was_interrupted_is_resumed(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -120,9 +120,9 @@ def test_what_was_interrupted_is_resumed(folder: Path, monkeypatch: pytest.Monke
         patch.setattr(BeamSearch, "__call__", dying)
         assert main(["decode", "runs/small/0", "--no-score"]) == 130
     assert [shape[1] for shape in calls] == sorted((shape[1] for shape in calls), reverse=True)  # the longest first
-    assert not run.decoded("test").is_file()
+    assert not run.hypotheses_file("test").is_file()
     assert main(["decode", "runs/small/0", "--no-score", "--beam", "2"]) == 2  # half of it is of another width
-    assert run.decoded("test").with_name("test.jsonl.partial").is_file()
+    assert run.hypotheses_file("test").with_name("test.jsonl.partial").is_file()
     calls.clear()
     assert main(["decode", "runs/small/0"]) == 0
     assert [name for name, _ in run.hypotheses("test")] == list(range(20))

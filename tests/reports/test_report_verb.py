@@ -111,7 +111,7 @@ def test_behaviour_is_remembered_until_something_changes(root: Path, folders: li
     assert behaviour(run, "test") == first
     kept.write_text("{")
     assert behaviour(run, "test") == first
-    lengths = [len(found[0].tokens) for _, found in load_hypotheses(run.decoded("test"))]
+    lengths = [len(found[0].tokens) for _, found in load_hypotheses(run.hypotheses_file("test"))]
     assert first.mean_length == pytest.approx(mean(lengths))
     assert sum(first.reference_lengths) == 5 * 12
     accuracy = [abs(b.confidence - b.right) for b in first.calibration]

@@ -74,7 +74,7 @@ def test_training_decoding_and_reports_agree_on_words(kind: str, tmp_path: Path,
 
     # What the file says are words that people use, and its score is that of these words.
     assert main(["decode", str(run.folder), "--split", "val", "--metrics", "cider,bleu-4"]) == 0
-    lines = [json.loads(line) for line in run.decoded("val").read_text(encoding="utf-8").splitlines()]
+    lines = [json.loads(line) for line in run.hypotheses_file("val").read_text(encoding="utf-8").splitlines()]
     written = {line["id"]: line["hypotheses"][0]["text"] for line in lines}
     known = {word for several in plain.references("train") for words in several for word in words}
     assert sum(word in known for text in written.values() for word in text.split()) > 20
@@ -92,7 +92,7 @@ def test_training_decoding_and_reports_agree_on_words(kind: str, tmp_path: Path,
         for name, several in references.items()
     ]
     (tmp_path / "k.json").write_text(json.dumps({"images": karpathy}), encoding="utf-8")
-    asked = ["score", str(run.decoded("val")), str(tmp_path / "k.json"), "--split", "val", "--metrics", "cider"]
+    asked = ["score", str(run.hypotheses_file("val")), str(tmp_path / "k.json"), "--split", "val", "--metrics", "cider"]
     assert main([*asked, "--json", str(tmp_path / "s.json")]) == 0
     assert json.loads((tmp_path / "s.json").read_text())["scores"]["cider"]["value"] == pytest.approx(score.value)
 

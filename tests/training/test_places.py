@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from oracles import resolved_configs
-from seqsmooth.training.bases import moved, respell
+from seqsmooth.training.bases import explain_move, respell
 from seqsmooth.training.config import plain
 from seqsmooth.training.places import packaged_folders
 from seqsmooth.training.reader import differences, read_config
@@ -122,9 +122,9 @@ def test_every_former_path_has_a_new_spelling() -> None:
     for name in hashes["configs"]:
         if name not in ("flickr8k/stage_one", "flickr8k/stage_two"):  # files still
             base, loss = name.rsplit("/", 1)
-            assert f"`seqsmooth train {base} --loss {loss}`" in str(moved(f"configs/{name}.yaml"))
+            assert f"`seqsmooth train {base} --loss {loss}`" in str(explain_move(f"configs/{name}.yaml"))
     for name in hashes["sweeps"]:
         base, sweep = name.replace("/grids", "").rsplit("/", 1)
-        assert f"`seqsmooth train {base} --sweep {sweep}`" in str(moved(f"configs/{name}.sweep.yaml"))
-    assert "Extend a base" in str(moved("configs/base/stage_one.yaml"))
-    assert "{objective.token: coco/stage_one/tok}" in str(moved("chosen/captions/tok.yaml"))
+        assert f"`seqsmooth train {base} --sweep {sweep}`" in str(explain_move(f"configs/{name}.sweep.yaml"))
+    assert "Extend a base" in str(explain_move("configs/base/stage_one.yaml"))
+    assert "{objective.token: coco/stage_one/tok}" in str(explain_move("chosen/captions/tok.yaml"))

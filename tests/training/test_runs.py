@@ -65,9 +65,9 @@ def test_a_run_from_before_an_option_came_goes_on(tmp_path: Path) -> None:
     config = parse_config(values(tmp_path / "corpus", trainer={"max_epochs": 1}))
     run = train(config, tmp_path / "run")
     assert run.manifest["config"]["data"].pop("fraction") == config.data.fraction == 1.0  # the default
-    assert run.changed(config) == []
+    assert run.differing_keys(config) == []
     assert run.manifest["config"]["optimizer"].pop("lr") == config.optimizer.lr != Optimizer.lr
-    assert run.changed(config) == ["optimizer.lr"]
+    assert run.differing_keys(config) == ["optimizer.lr"]
 
 
 def test_early_stopping_and_what_is_best(tmp_path: Path) -> None:

@@ -35,7 +35,7 @@ def place(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 def test_a_run_that_stopped_goes_on_to_where_it_would_have_ended(place: Path) -> None:
     run = Run.open(place / "stopped")
     assert not run.finished
-    assert run.changed(run.config) == []
+    assert run.differing_keys(run.config) == []
     finished = train(run.config, run.folder)
     whole = Run.open(place / "whole")
     for key in ("best", "steps", "epochs", "objective"):
@@ -49,7 +49,7 @@ def test_a_run_that_stopped_goes_on_to_where_it_would_have_ended(place: Path) ->
 @pytest.mark.parametrize(("name", "metrics"), [("whole", ("bleu-4", "cider")), ("translation", ("bleu-4",))])
 def test_what_was_decoded_is_known_scored_and_decoded_again(place: Path, name: str, metrics: tuple[str, ...]) -> None:
     run = Run.open(place / name)
-    before, scores = run.decoded("test").read_bytes(), Scorecard.load(run.scores("test")).scores
+    before, scores = run.hypotheses_file("test").read_bytes(), Scorecard.load(run.scores("test")).scores
     assert train(run.config, run.folder).manifest == run.manifest, "what is finished is left as it is"
     assert check_own(run, "test") == {}
     for overwrite in (False, True):
@@ -59,10 +59,10 @@ def test_what_was_decoded_is_known_scored_and_decoded_again(place: Path, name: s
             key: pytest.approx(dict(score)) for key, score in scores.items()
         }
         assert [score.signature for score in report.scores.values()] == [score.signature for score in scores.values()]
-        lines = (run.decoded("test").read_bytes().count(b"\n"), before.count(b"\n"))
+        lines = (run.hypotheses_file("test").read_bytes().count(b"\n"), before.count(b"\n"))
         assert lines[0] == lines[1]
     texts = [[best.tokens for best in several[:1]] for _, several in run.hypotheses("test")]
-    run.decoded("test").write_bytes(before)
+    run.hypotheses_file("test").write_bytes(before)
     assert texts == [[best.tokens for best in several[:1]] for _, several in run.hypotheses("test")]
 
 

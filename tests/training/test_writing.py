@@ -34,7 +34,7 @@ def run(tmp_path: Path) -> Path:
 
 
 def test_hypotheses_of_some_items_are_not_scored_as_if_of_all(run: Path) -> None:
-    decoded = Run.open(run).decoded("test")
+    decoded = Run.open(run).hypotheses_file("test")
     decoded.write_text("".join(decoded.read_text().splitlines(keepends=True)[:5]))
     with pytest.raises(ValueError, match="has not all items of the split"):
         write_split(DecodingOptions((run,), device="cpu", metrics=("cider",)))
@@ -45,7 +45,7 @@ def test_hypotheses_of_some_items_are_not_scored_as_if_of_all(run: Path) -> None
 
 def test_what_is_to_be_replaced_stays_until_there_is_something_else(run: Path) -> None:
     opened = Run.open(run)
-    before = opened.decoded("test").read_bytes(), opened.scores("test").read_bytes()
+    before = opened.hypotheses_file("test").read_bytes(), opened.scores("test").read_bytes()
     opened.weights().write_bytes(b"no weights")
     for how, told in (
         ({}, "must be a safetensors file"),
@@ -55,7 +55,7 @@ def test_what_is_to_be_replaced_stays_until_there_is_something_else(run: Path) -
     ):
         with pytest.raises(ValueError, match=told):
             write_split(DecodingOptions((run,), device="cpu", overwrite=True, **how))  # type: ignore[arg-type]
-        assert (opened.decoded("test").read_bytes(), opened.scores("test").read_bytes()) == before
+        assert (opened.hypotheses_file("test").read_bytes(), opened.scores("test").read_bytes()) == before
 
 
 def test_models_that_read_other_features_do_not_write_together(run: Path, tmp_path: Path) -> None:
@@ -86,12 +86,12 @@ def test_hypotheses_of_other_weights_are_known_for_it(run: Path) -> None:
     assert check_own(opened, "test") == {}
     write_split(DecodingOptions((run,), device="cpu", beam=1, which="last", overwrite=True, metrics=("cider",)))
     assert check_own(opened, "test") == {"beam": 1, "which": "last"}
-    settings = json.loads(opened.decoded("test").with_suffix(".settings.json").read_text())
+    settings = json.loads(opened.hypotheses_file("test").with_suffix(".settings.json").read_text())
     for change in ({"weights": ["0" * 16]}, {"weights": settings["weights"] * 2}, {"corpus": "another"}):
-        opened.decoded("test").with_suffix(".settings.json").write_text(json.dumps(settings | change))
+        opened.hypotheses_file("test").with_suffix(".settings.json").write_text(json.dumps(settings | change))
         with pytest.raises(ValueError, match="must be written with the weights of"):
             check_own(opened, "test")
-    opened.decoded("test").with_suffix(".settings.json").write_text("{}")
+    opened.hypotheses_file("test").with_suffix(".settings.json").write_text("{}")
     with pytest.raises(ValueError, match="must be with its settings beside it"):
         check_own(opened, "test")
     assert set(Scorecard.load(opened.scores("test")).scores) == {"cider"}
@@ -108,7 +108,7 @@ def test_what_was_written_can_be_scored_when_the_weights_are_gone(run: Path, tmp
     assert check_own(opened, "test") == {}
     with pytest.raises(ValueError, match="made in the same way"):
         write_split(DecodingOptions((run,), device="cpu", beam=2))
-    settings = opened.decoded("test").with_suffix(".settings.json")
+    settings = opened.hypotheses_file("test").with_suffix(".settings.json")
     held = json.loads(settings.read_text())
     settings.write_text(json.dumps(held | {"weights": held["weights"] * 2}))  # of two models, then
     with pytest.raises(ValueError, match="saved weights"):

@@ -24,12 +24,12 @@ def _bases(bases: Iterable[Base]) -> str:
     lines = [("BASE", "LOSSES", "")]
     lines += [(base.name, str(len(base.losses) or "-"), base.summary) for base in bases]
     wide = max(len(name) for name, *_ in lines)
-    texts = [_wrapped(f"{name:<{wide}}  {losses:>6}  ", summary) for name, losses, summary in lines]
+    texts = [_wrap(f"{name:<{wide}}  {losses:>6}  ", summary) for name, losses, summary in lines]
     return "\n".join([*texts, "", "`seqsmooth train BASE --list` lists the losses and sweeps of a base."])
 
 
 def _base(base: Base) -> str:
-    lines = [_wrapped(f"{base.name}: ", base.summary, hang=0), ""]
+    lines = [_wrap(f"{base.name}: ", base.summary, hang=0), ""]
     if base.losses:
         rows = [("LOSS", "ROW"), *((loss, str(base.run(loss).get("row", ""))) for loss in base.losses)]
         wide = max(len(loss) for loss, _ in rows)
@@ -43,7 +43,7 @@ def _base(base: Base) -> str:
             planned = plan_sweep(f"{base.file}/{name}", Path("runs"))
             losses, seeds = ({getattr(run, part) for run in planned} for part in ("loss", "seed"))
             points = len(planned) // len(losses) // len(seeds)
-            factors = [_counted(len(losses), "loss", "losses"), _counted(len(seeds), "seed", "seeds")]
+            factors = [_count_of(len(losses), "loss", "losses"), _count_of(len(seeds), "seed", "seeds")]
             factors += [f"{points} points"] if points > 1 else []
             lines.append(f"{name:<{wide}}  {len(planned):>4} = {' x '.join(factors)}")
         lines.append("")
@@ -51,11 +51,11 @@ def _base(base: Base) -> str:
     return "\n".join([*lines, "Every key with its value:", f"  seqsmooth train {base.name}{example} --print_config"])
 
 
-def _counted(count: int, one: str, several: str) -> str:
+def _count_of(count: int, one: str, several: str) -> str:
     return f"{count} {one if count == 1 else several}"
 
 
-def _wrapped(start: str, text: str, hang: int | None = None) -> str:
+def _wrap(start: str, text: str, hang: int | None = None) -> str:
     """A text behind its start, its further lines below its first word."""
     indent = " " * (len(start) if hang is None else hang)
     return textwrap.fill(start + text, WIDTH, subsequent_indent=indent).rstrip()

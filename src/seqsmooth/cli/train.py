@@ -71,7 +71,7 @@ class EvaluationOptions:
 
         try:
             run = Run.open(planned.folder)
-            ended = run.finished and not run.changed(planned.config)
+            ended = run.finished and not run.differing_keys(planned.config)
             return ended and all(self._has(run, split) for split in self.splits)
         except ValueError:
             return False

@@ -6,7 +6,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 from seqsmooth.reports.record import Record
-from seqsmooth.training.reader import completed, differences, listed_keys
+from seqsmooth.training.reader import with_defaults, differences, listed_keys
 from seqsmooth.training.runs import FREE
 
 UNLIKE = (*FREE, "name", "seed", "trainer.device", "trainer.bundle")
@@ -21,9 +21,9 @@ def check_row(label: str, records: Sequence[Record]) -> None:
     """Check that runs can be averaged: a mean over more than seeds would be nobody's score."""
     first, *others = records
     known = {first.seed: first.called}
-    config = completed(first.facts["config"])
+    config = with_defaults(first.facts["config"])
     for other in others:
-        keys = [key for key in differences(config, completed(other.facts["config"])) if key not in UNLIKE]
+        keys = [key for key in differences(config, with_defaults(other.facts["config"])) if key not in UNLIKE]
         parts = [listed_keys(keys)] if keys else []
         parts += ["their corpus"] if first.data != other.data else []
         parts += ["how they were decoded"] if first.decoding != other.decoding else []
@@ -60,7 +60,7 @@ def list_differences(records: Iterable[tuple[str, Record]]) -> dict[str, dict[st
 
 
 def _compared(record: Record) -> dict[str, Any]:
-    config = {key: value for key, value in completed(record.facts["config"]).items() if key != "objective"}
+    config = {key: value for key, value in with_defaults(record.facts["config"]).items() if key != "objective"}
     facts = {name: record.facts[name] for name in FACTS} | {"versions": dict(record.facts["versions"] or {})}
     return {**config, "corpus": record.data[:12], "decoded with": dict(record.decoding), **facts}
 

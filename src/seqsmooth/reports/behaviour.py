@@ -122,12 +122,12 @@ def behaviour(run: Run, split: str, device: str = "cpu", *, data: Path | None = 
     model, corpus = load_model(run.folder, device=device, data=data)
     hypotheses = {name: several[0].tokens if several else () for name, several in run.hypotheses(split)}
     rule = f"whole (`seqsmooth decode {run.folder} --split {split} --overwrite`)"
-    checks.must(hypotheses.keys() == {*corpus.ids(split)}, str(run.decoded(split)), rule, "of other items")
+    checks.must(hypotheses.keys() == {*corpus.ids(split)}, str(run.hypotheses_file(split)), rule, "of other items")
     written = [corpus.vocabulary.sentence(hypotheses[name]) for name in corpus.ids(split)]
     observed = observe(model, corpus, split, written, torch.device(device))
     path = _path(run, split)
     path.parent.mkdir(exist_ok=True)
-    of = {"kind": KIND, "weights": _checksum(run.weights()), "decoded": _checksum(run.decoded(split))}
+    of = {"kind": KIND, "weights": _checksum(run.weights()), "decoded": _checksum(run.hypotheses_file(split))}
     with atomic_write_text(path) as file:
         file.write(json.dumps(of | {"behaviour": asdict(observed)}) + "\n")
     return observed
@@ -137,7 +137,7 @@ def remembered(run: Run, split: str) -> Behaviour | None:
     """The behaviour kept in the folder of a run, if hypotheses and weights (where still there) are the same."""
     try:
         content = json.loads(_path(run, split).read_text(encoding="utf-8"))
-        known = content["kind"] == KIND and content["decoded"] == _checksum(run.decoded(split))
+        known = content["kind"] == KIND and content["decoded"] == _checksum(run.hypotheses_file(split))
         weights = run.weights()
         if not known or (weights.is_file() and content["weights"] != _checksum(weights)):
             return None

@@ -135,7 +135,7 @@ def _best(planned: Planned) -> dict[str, Any] | None:
     run = Run.open(folder)
     if not run.finished:
         return None
-    changed = run.changed(planned.config)
+    changed = run.differing_keys(planned.config)
     if changed:
         raise ValueError(
             f"The run in {folder} must be of this sweep as it is now, but was made with other values of "

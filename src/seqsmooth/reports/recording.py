@@ -25,7 +25,7 @@ from seqsmooth.text import Vocabulary
 from seqsmooth.training.bases import find_row
 from seqsmooth.training.config import plain
 from seqsmooth.training.evaluation import Judge
-from seqsmooth.training.reader import completed, differences, read_config
+from seqsmooth.training.reader import with_defaults, differences, read_config
 from seqsmooth.training.runs import FREE, Run
 from seqsmooth.training.writing import check_own, check_weights, known_settings
 
@@ -37,7 +37,7 @@ def record_run(folder: Path, split: str) -> Record:
     """Make the record of a run that was trained, decoded and scored; its weights need not be there any more."""
     run = _finished(folder)
     way_out = f"decoded and scored (`seqsmooth decode {folder} --split {split} --observe`)"
-    there = run.decoded(split).is_file() and run.scores(split).is_file()
+    there = run.hypotheses_file(split).is_file() and run.scores(split).is_file()
     checks.must(there, str(folder), way_out, f"one without scores of {split}")
     other = check_own(run, split)
     rule = (
@@ -45,7 +45,7 @@ def record_run(folder: Path, split: str) -> Record:
         "its own (`decode --out FILE`, `report record --hypotheses FILE`)"
     )
     checks.must(not other, str(folder), rule, f"decoded with {', '.join(f'{key} {other[key]}' for key in other)}")
-    record = _record([run], run.decoded(split), Scorecard.load(run.scores(split)).scores)
+    record = _record([run], run.hypotheses_file(split), Scorecard.load(run.scores(split)).scores)
     return replace(record, curve=_curve(run), behaviour=remembered(run, split))
 
 
@@ -53,11 +53,11 @@ def read_run(folder: Path, split: str) -> Record:
     """Make the record of a run for a report: decoded in any way, and scored here where nobody did; it keeps the run."""
     run = _finished(folder)
     rule = f"decoded (`seqsmooth decode {folder} --split {split}`)"
-    checks.must(run.decoded(split).is_file(), str(folder), rule, f"one without hypotheses of {split}")
+    checks.must(run.hypotheses_file(split).is_file(), str(folder), rule, f"one without hypotheses of {split}")
     check_own(run, split)
     scored = run.scores(split).is_file()
     scores = Scorecard.load(run.scores(split)).scores if scored else _score(run, split)
-    return replace(_record([run], run.decoded(split), scores), curve=_curve(run), run=run)
+    return replace(_record([run], run.hypotheses_file(split), scores), curve=_curve(run), run=run)
 
 
 def record_hypotheses(folders: Sequence[Path], hypotheses: Path) -> Record:
@@ -164,7 +164,7 @@ def _training(facts: Mapping[str, Any]) -> str:
             continue
         base, loss = row
         packaged = _without_places(json.loads(json.dumps(plain(read_config(base.file, loss=loss)))))
-        config = completed(facts["config"])
+        config = with_defaults(facts["config"])
         changed = [key for key in differences(packaged, config) if key not in (*FREE, *_NAMES)]
         words = [base.name, *([] if loss is None else ["--loss", loss])]
         words += [word for key in changed for word in (f"--{key}", json.dumps(_at(config, key)))]

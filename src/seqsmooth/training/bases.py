@@ -72,9 +72,9 @@ class Base:
         checks.must(loss not in below, f"losses.{loss}.{EXTENDS}", "a loss that does not extend this one again", loss)
         changes = dict(self.losses[loss])
         parts: dict[str, Any] = {}
-        for part in _listed(changes.pop(EXTENDS, [])):
+        for part in _as_list(changes.pop(EXTENDS, [])):
             known = part in self.losses
-            parts = merge(parts, self._changes(part, (*below, loss)) if known else _extended(part, self.file, ()))
+            parts = merge(parts, self._changes(part, (*below, loss)) if known else _read_part(part, self.file, ()))
         return merge(parts, changes)
 
 
@@ -88,7 +88,7 @@ def open_base(path: str | Path, *, beside: Path = Path(), key: str = "config") -
     """
     file = find_file(path, beside=beside)
     if file is None:
-        raise moved(path) or missing_file(path, beside=beside, key=key, names=_names())
+        raise explain_move(path) or missing_file(path, beside=beside, key=key, names=_names())
     return _open(file, ())
 
 
@@ -121,7 +121,7 @@ def packaged_bases() -> list[Base]:
     return [_open(files[path].resolve(), ()) for path in sorted(files, key=lambda path: path.with_suffix("").parts)]
 
 
-def moved(path: str | Path) -> ValueError | None:
+def explain_move(path: str | Path) -> ValueError | None:
     """The sentence for a path that named a config or a sweep before losses were lists, with the new spelling."""
     for part, option in (("losses", "loss"), ("sweeps", "sweep")):
         if (option == "sweep") is str(path).endswith(".sweep.yaml"):
@@ -171,9 +171,9 @@ def merge(below: Mapping[str, Any], above: Mapping[str, Any]) -> dict[str, Any]:
     return merged
 
 
-def nested(keys: Sequence[str], value: Any) -> dict[str, Any]:
+def nest(keys: Sequence[str], value: Any) -> dict[str, Any]:
     """A value below a dotted key that was split at its dots."""
-    return {keys[0]: value if len(keys) == 1 else nested(keys[1:], value)}
+    return {keys[0]: value if len(keys) == 1 else nest(keys[1:], value)}
 
 
 def _open(file: Path, below: tuple[Path, ...]) -> Base:
@@ -194,19 +194,19 @@ def _values(file: Path, below: tuple[Path, ...]) -> dict[str, Any]:
     values = {key: value for key, value in load_yaml(file).items() if not str(key).startswith("x-")}
     merged: dict[str, Any] = {}
     for key, path in _entries(values.pop(EXTENDS, [])):
-        part = _extended(path, file, (*below, file), key)
-        merged = merge(merged, nested(key.split("."), part) if key else part)
+        part = _read_part(path, file, (*below, file), key)
+        merged = merge(merged, nest(key.split("."), part) if key else part)
     return merge(merged, values)
 
 
-def _extended(path: str, file: Path, below: tuple[Path, ...], key: str = "") -> Any:
+def _read_part(path: str, file: Path, below: tuple[Path, ...], key: str = "") -> Any:
     """What a file extends: another file, with its losses; a row of a base, `BASE/LOSS`; or a section of that row."""
     other = find_file(path, beside=file.parent)
     if other is not None:
         return _values(other, below)
     row = _inside(path, file.parent, "losses", below)
     if row is None:
-        raise moved(path) or missing_file(path, beside=file.parent, key=EXTENDS, names=_names())
+        raise explain_move(path) or missing_file(path, beside=file.parent, key=EXTENDS, names=_names())
     part: Any = row[0].run(row[1])
     del part["name"]
     for name in filter(None, key.split(".")):
@@ -217,14 +217,14 @@ def _extended(path: str, file: Path, below: tuple[Path, ...], key: str = "") -> 
 
 def _entries(entries: Any) -> Iterator[tuple[str, str]]:
     """What is extended: the dotted key of the section that a file is, or none where it is a whole config; the path."""
-    for entry in _listed(entries):
+    for entry in _as_list(entries):
         for key, path in entry.items() if isinstance(entry, Mapping) else [("", entry)]:
             rule = "the path of a file, or a dotted key and the path of a file"
             checks.must(isinstance(key, str) and isinstance(path, str), EXTENDS, rule, repr(entry))
             yield key, path
 
 
-def _listed(entries: Any) -> list[Any]:
+def _as_list(entries: Any) -> list[Any]:
     return entries if isinstance(entries, list) else [entries]
 
 

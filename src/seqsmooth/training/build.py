@@ -95,7 +95,7 @@ class Builder:
         del options["kind"]
         clip = options.pop("clip", None)
         if "vectors" in options:
-            vectors, known = self._aligned(options.pop("vectors"), self.corpus.vocabulary, eos=options.pop("eos"))
+            vectors, known = self._align(options.pop("vectors"), self.corpus.vocabulary, eos=options.pop("eos"))
             options |= {"embeddings": vectors, "missing": ~known} if "missing" in wanted else {"embeddings": vectors}
         if "counts" in wanted and options.get("beta", 1) > 0:
             options["counts"] = self.corpus.vocabulary.frequencies()
@@ -112,7 +112,7 @@ class Builder:
     def _document_frequencies(self) -> rewards.DocumentFrequencies:
         return self.corpus.document_frequencies()
 
-    def _aligned(
+    def _align(
         self, name: str, vocabulary: Vocabulary, *, eos: bool, key: str = "vectors"
     ) -> tuple[Tensor, Tensor]:  # (V, d), (V,) bool
         if (name, vocabulary.checksum) not in self._vectors:
@@ -125,7 +125,7 @@ class Builder:
 
     def _initial(self, name: str, vocabulary: Vocabulary, size: int, key: str) -> Tensor:  # (V, E)
         """Vectors to start from; a word without one starts as all do without vectors."""
-        values, known = self._aligned(name, vocabulary, eos=True, key=f"model.{key}")
+        values, known = self._align(name, vocabulary, eos=True, key=f"model.{key}")
         rule = f"of {size} numbers a word, as model.embedding_size says"
         checks.must(values.shape[1] == size, f"model.{key}", rule, f"of {values.shape[1]}")
         drawn = torch.empty_like(values).uniform_(-0.1, 0.1)

@@ -23,7 +23,7 @@ def find_file(path: str | os.PathLike[str], *, beside: Path = Path()) -> Path | 
         beside: the folder that `path` is seen from; the working directory by default.
     """
     given = Path(path)
-    for place in (beside / given, *_packaged(given)):
+    for place in (beside / given, *_package_places(given)):
         for file in (place, place.parent / f"{place.name}.yaml"):
             if file.is_file():
                 return file.resolve()
@@ -74,7 +74,7 @@ def below_configs(path: Path) -> tuple[str, ...]:
     return parts[len(parts) - parts[::-1].index("configs") :] if "configs" in parts else parts
 
 
-def _packaged(given: Path) -> list[Path]:
+def _package_places(given: Path) -> list[Path]:
     """Where a config of the package may be: below its folders, with or without their name in front."""
     if given.is_absolute():
         return []

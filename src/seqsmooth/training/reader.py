@@ -13,7 +13,7 @@ from typing import Any, Literal, Union, get_args, get_origin
 
 from seqsmooth.files.paths import inner_path
 from seqsmooth.ops import checks
-from seqsmooth.training.bases import merge, nested, open_base
+from seqsmooth.training.bases import merge, nest, open_base
 from seqsmooth.training.config import Config, plain
 from seqsmooth.training.sections import choices
 from seqsmooth.training.yaml_files import parse_yaml
@@ -30,7 +30,7 @@ def read_config(path: str | Path, overrides: Iterable[tuple[str, str]] = (), *, 
     base = open_base(path)
     values = base.run(loss)
     for key, text in overrides:
-        values = merge(values, nested(key.split("."), parse_yaml(text, f"the value of --{key}")))
+        values = merge(values, nest(key.split("."), parse_yaml(text, f"the value of --{key}")))
     if not values.get("name"):
         values["name"] = base.name
     config = parse_config(values)
@@ -52,8 +52,8 @@ def text_of(config: Config) -> str:
     return text
 
 
-def completed(values: Mapping[str, Any]) -> Mapping[str, Any]:
-    """A config that was written out before some option came, with the default of that option.
+def with_defaults(values: Mapping[str, Any]) -> Mapping[str, Any]:
+    """Add the defaults of options that came after a config was written out.
 
     So the default of a new option must be what was done before it came. A config that cannot be read any more stays as
     it is.

@@ -20,7 +20,7 @@ from seqsmooth.ops import checks
 from seqsmooth.training.config import Config, plain
 from seqsmooth.training.journal import read_log
 from seqsmooth.training.places import find_corpus
-from seqsmooth.training.reader import completed, differences, listed_keys, parse_config, text_of
+from seqsmooth.training.reader import differences, listed_keys, parse_config, text_of, with_defaults
 from seqsmooth.training.sections import without_starts
 from seqsmooth.training.yaml_files import load_yaml
 from seqsmooth.version import __version__
@@ -94,11 +94,11 @@ class Run:
         validated = self.manifest["best"] is not None  # then a file that is gone is a fault, not a reason for others
         return path if path.is_file() or which == "last" or validated else self.weights("last")
 
-    def changed(self, config: Config) -> list[str]:
+    def differing_keys(self, config: Config) -> list[str]:
         """The dotted keys at which a config would make another run of it."""
-        return [key for key in differences(completed(self.manifest["config"]), plain(config)) if key not in FREE]
+        return [key for key in differences(with_defaults(self.manifest["config"]), plain(config)) if key not in FREE]
 
-    def decoded(self, split: str) -> Path:
+    def hypotheses_file(self, split: str) -> Path:
         """The file of the hypotheses of a split."""
         return self.folder / "decoded" / f"{split}.jsonl"
 
@@ -108,7 +108,7 @@ class Run:
 
     def hypotheses(self, split: str) -> list[tuple[int | str, list[Hypothesis]]]:
         """Read the id of each item and its hypotheses, the best first."""
-        return list(load_hypotheses(self.decoded(split)))
+        return list(load_hypotheses(self.hypotheses_file(split)))
 
     def corpus(self, folder: str | Path | None = None) -> Corpus:
         """Open the corpus that the run learned from, where it was or elsewhere, and check that it is the same."""
@@ -169,7 +169,7 @@ def resume_run(folder: Path, config: Config, corpus: Corpus) -> Run | None:
     if not (folder / "manifest.json").is_file():
         return None
     run = Run.open(folder)
-    changed = run.changed(config)
+    changed = run.differing_keys(config)
     if changed and not (run.finished or run.last.is_file()):
         return None
     if changed:

@@ -83,7 +83,7 @@ def write_split(
     if options.batch_size is not None:
         checks.at_least("batch", options.batch_size, 1)
     checks.must(len(runs) == 1 or options.out is not None, "out", "given for an ensemble", None)
-    path = runs[0].decoded(options.split) if options.out is None else check_destination("out", options.out)
+    path = runs[0].hypotheses_file(options.split) if options.out is None else check_destination("out", options.out)
     path.parent.mkdir(parents=True, exist_ok=True)
     if corpus is None:
         corpus = runs[0].corpus(options.data)
@@ -178,8 +178,8 @@ def check_weights(runs: Sequence[Run], hypotheses: Path, settings: Mapping[str, 
 
 def check_own(run: Run, split: str) -> dict[str, Any]:
     """Check that the hypotheses in the folder of a run are of its weights; return its decoding overrides."""
-    settings = known_settings(run.decoded(split))
-    check_weights([run], run.decoded(split), settings)
+    settings = known_settings(run.hypotheses_file(split))
+    check_weights([run], run.hypotheses_file(split), settings)
     return decoding_overrides(run, settings)
 
 
