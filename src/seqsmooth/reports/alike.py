@@ -6,7 +6,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 from seqsmooth.reports.record import Record
-from seqsmooth.training.reader import with_defaults, differences, listed_keys
+from seqsmooth.training.reader import differences, listed_keys, with_defaults
 from seqsmooth.training.runs import FREE
 
 UNLIKE = (*FREE, "name", "seed", "trainer.device", "trainer.bundle")
