@@ -25,7 +25,7 @@ from seqsmooth.text import Vocabulary
 from seqsmooth.training.bases import find_row
 from seqsmooth.training.config import plain
 from seqsmooth.training.evaluation import Judge
-from seqsmooth.training.reader import with_defaults, differences, read_config
+from seqsmooth.training.reader import differences, read_config, with_defaults
 from seqsmooth.training.runs import FREE, Run
 from seqsmooth.training.writing import check_own, check_weights, known_settings
 
