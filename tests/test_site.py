@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import importlib
 import importlib.util
 import re
 import sys
@@ -113,6 +114,40 @@ def test_no_api_page_shows_a_module_for_a_function() -> None:
     for page in (ROOT / "docs/api").glob("*.md"):
         for path in re.findall(r"^::: seqsmooth\.(\S+)$", page.read_text(encoding="utf-8"), re.MULTILINE):
             assert not package[path].is_module, f"{path} of {page.name} must be no module."
+
+
+PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").rglob("*.md"))]
+DOTTED = re.compile(r"`(?P<name>(?:ss|seqsmooth)(?:\.[A-Za-z_]\w*)+)(?:\([^`]*)?`")
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: str(page.relative_to(ROOT)))
+def test_names_of_the_package_that_a_page_mentions_exist(page: Path) -> None:
+    text = re.sub(r"^```.*?^```$", "", page.read_text(encoding="utf-8"), flags=re.MULTILINE | re.DOTALL)
+    names = {f"seqsmooth.{match['name'].partition('.')[2]}" for match in DOTTED.finditer(text)}
+    assert sorted(name for name in names if not exists(name)) == []
+
+
+def exists(name: str) -> bool:
+    """Whether a dotted name leads to a module, or to something in one."""
+    path = name.split(".")
+    for depth in range(len(path), 0, -1):
+        try:
+            thing: object = importlib.import_module(".".join(path[:depth]))
+        except ModuleNotFoundError:
+            continue
+        for part in path[depth:]:
+            if not hasattr(thing, part):
+                return False
+            thing = getattr(thing, part)
+        return True
+    return False
+
+
+def test_a_name_that_is_gone_is_seen() -> None:
+    assert exists("seqsmooth.rewards.Cider")
+    assert exists("seqsmooth.Similarity.from_model")
+    assert not exists("seqsmooth.rewards.Meteor")
+    assert not exists("seqsmooth.nowhere.Thing")
 
 
 def test_the_drawings_are_what_the_library_says() -> None:
