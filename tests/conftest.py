@@ -10,6 +10,8 @@ import pytest
 import torch
 from hypothesis import settings
 
+from oracles.interpreter import quicken
+
 torch.set_num_threads(1)
 # Read when a kernel is defined: where there is no GPU, tests of the kernels run them in Triton's interpreter.
 if not torch.cuda.is_available():
@@ -80,6 +82,7 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
 def kernels(monkeypatch: pytest.MonkeyPatch) -> torch.device:
     """Make the kernels run, and say where: on the GPU, or on the CPU in Triton's interpreter."""
     pytest.importorskip("triton")
+    quicken()
     monkeypatch.setenv("SEQSMOOTH_KERNELS", "triton")
     return torch.device("cuda" if torch.cuda.is_available() else "cpu")
 
