@@ -64,6 +64,13 @@ def _subcommands(verb: str) -> list[str]:
     return [name for action in parser._actions if action.nargs == "A..." for name in action.choices or ()]
 
 
+def test_a_comment_goes_above_its_command(capsys: pytest.CaptureFixture[str]) -> None:
+    example = "seqsmooth glove data/coco --dim 300 --out data/coco/glove.txt"
+    Parser(prog="p", epilog=f"examples:\n  {example}  # a prepared corpus\n  short  # yes").print_help()
+    page = capsys.readouterr().out
+    assert page.endswith(f"examples:\n  # a prepared corpus\n  {example}\n  short  # yes\n")
+
+
 @pytest.mark.parametrize("words", help_pages(), ids=" ".join)
 def test_a_help_page_fits_80_columns(
     words: list[str], monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]

@@ -36,7 +36,6 @@ def options(parser: argparse.ArgumentParser) -> None:
     """Declare the options."""
     parser.description = DESCRIPTION
     parser.epilog = EXAMPLES
-    parser.formatter_class = argparse.RawDescriptionHelpFormatter
     parser.add_argument("loss", nargs="?", metavar="LOSS", help="MODULE:NAME")
     parser.add_argument("--known", action="store_true", help="examine torch's, Hugging Face's, Liger's and our losses")
     rule = "flat: (N, V), (N,); sequence: (B, T, V), (B, T); trainer: outputs, labels; head: hidden, weight, labels"

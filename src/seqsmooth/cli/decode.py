@@ -29,7 +29,6 @@ examples:
 def options(parser: argparse.ArgumentParser) -> None:
     """Declare the options."""
     parser.description, parser.epilog = DESCRIPTION, EXAMPLES
-    parser.formatter_class = argparse.RawDescriptionHelpFormatter
     parser.add_argument("runs", nargs="+", type=Path, metavar="RUN", help="the folder of a run; several: an ensemble")
     parser.add_argument("--split", default="test", help="of the corpus (default test)")
     parser.add_argument("--beam", type=int, help="width of the beam, 1 for greedy (default: the config's)")

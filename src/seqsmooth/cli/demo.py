@@ -36,7 +36,6 @@ Then, for instance: seqsmooth train demo --loss tok_seq --trainer.max_epochs 1""
 def options(parser: argparse.ArgumentParser) -> None:
     """Declare the options."""
     parser.description, parser.epilog = DESCRIPTION, EXAMPLES
-    parser.formatter_class = argparse.RawDescriptionHelpFormatter
     parser.add_argument("--out", type=Path, default=Path("demo"), metavar="FOLDER", help="runs and page (default demo)")
     rule = "the prepared corpus (default data/demo, where the configs look for it)"
     parser.add_argument("--data", type=Path, default=Path("data/demo"), metavar="FOLDER", help=rule)

@@ -23,7 +23,6 @@ examples:
 
 def options(parser: argparse.ArgumentParser) -> None:
     """Declare the options; the defaults of the training are Stanford's."""
-    parser.formatter_class = argparse.RawDescriptionHelpFormatter
     parser.epilog = EXAMPLE
     rule = "one sentence a line (.gz or not), Karpathy's dataset.json, or a prepared corpus"
     parser.add_argument("corpus", type=Path, help=rule)

@@ -49,10 +49,19 @@ class Parser(argparse.ArgumentParser):
 
 
 class _Formatter(argparse.HelpFormatter):
-    """Fills prose, and breaks commands with a backslash."""
+    """Fills prose, breaks commands with a backslash, and calls numbers N."""
+
+    def add_argument(self, action: argparse.Action) -> None:
+        super().add_argument(action)
+        for choice in self._iter_indented_subactions(action):  # whose indent argparse forgets
+            length = len(self._format_action_invocation(choice)) + self._current_indent
+            self._action_max_length = max(self._action_max_length, length)
 
     def _fill_text(self, text: str, width: int, indent: str) -> str:
         return "\n".join(indent + line for line in _filled(text, width - len(indent)))
+
+    def _get_default_metavar_for_optional(self, action: argparse.Action) -> str:
+        return "N" if action.type in (int, float) else super()._get_default_metavar_for_optional(action)
 
 
 def nearest(word: str, known: Iterable[str]) -> list[str]:
@@ -81,13 +90,17 @@ def _filled(text: str, width: int) -> Iterator[str]:
         yield from _broken(line, width)
 
 
-def _broken(command: str, width: int) -> Iterator[str]:
-    """A command in several lines, broken before an option where there is one."""
-    while len(command) > width:
-        end = command.rfind(" --", 8, width - 1)
-        end = end if end > 0 else command.rfind(" ", 8, width - 1)
+def _broken(line: str, width: int) -> Iterator[str]:
+    """A command in several lines, broken before an option where there is one; a comment goes above it."""
+    command, _, comment = line.partition("  # ")
+    if comment and len(line) > width:
+        yield f"  # {comment}"
+        line = command
+    while len(line) > width:
+        end = line.rfind(" --", 8, width - 1)
+        end = end if end > 0 else line.rfind(" ", 8, width - 1)
         if end < 0:
             break
-        yield command[:end] + " \\"
-        command = " " * 6 + command[end + 1 :]
-    yield command
+        yield line[:end] + " \\"
+        line = " " * 6 + line[end + 1 :]
+    yield line

@@ -51,7 +51,6 @@ def options(parser: argparse.ArgumentParser) -> None:
     """Declare the options."""
     parser.description = DESCRIPTION
     parser.epilog = EXAMPLES
-    parser.formatter_class = argparse.RawDescriptionHelpFormatter
     kinds = parser.add_subparsers(metavar="WHAT", required=True)
     _captions_options(_kind(kinds, "captions", "captions of images, from json", CAPTIONS_EXAMPLE))
     _pairs_options(_kind(kinds, "pairs", "parallel text, from files", PAIRS_EXAMPLE))
@@ -76,7 +75,6 @@ def _kind(kinds: Any, name: str, summary: str, example: str) -> argparse.Argumen
         help=summary,
         description=summary,
         epilog=example,
-        formatter_class=argparse.RawDescriptionHelpFormatter,
     )
     parser.set_defaults(what=name)
     return parser

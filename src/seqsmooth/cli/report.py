@@ -86,7 +86,6 @@ def options(parser: argparse.ArgumentParser) -> None:
     def way(name: str, text: str, run: Callable[[argparse.Namespace], int], **defaults: Any) -> argparse.ArgumentParser:
         description, epilog = _split(text)
         child: argparse.ArgumentParser = ways.add_parser(name, description=description, epilog=epilog)
-        child.formatter_class = argparse.RawDescriptionHelpFormatter
         child.set_defaults(run=run, **defaults)
         return child
 

@@ -25,7 +25,6 @@ def options(parser: argparse.ArgumentParser) -> None:
     """Declare the options."""
     parser.description = DESCRIPTION
     parser.epilog = EXAMPLES
-    parser.formatter_class = argparse.RawDescriptionHelpFormatter
     parser.add_argument("hypotheses", type=Path, metavar="HYPOTHESES", help="what the system wrote")
     parser.add_argument("references", type=Path, nargs="+", metavar="REFERENCES", help="what people wrote")
     known = "bleu-1 to bleu-4, rouge-l, cider, meteor, spice, sacrebleu, sacrebleu-13a"

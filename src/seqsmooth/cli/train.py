@@ -93,7 +93,6 @@ class EvaluationOptions:
 def options(parser: argparse.ArgumentParser) -> None:
     """Declare the options."""
     parser.description, parser.epilog = DESCRIPTION, EXAMPLES
-    parser.formatter_class = argparse.RawDescriptionHelpFormatter
     rule = "what the runs share: a base of the package, as coco/stage_one, or a YAML file"
     parser.add_argument("base", nargs="?", metavar="BASE", help=rule)
     parser.add_argument("--loss", metavar="NAME", help="the loss, by its name in BASE")
