@@ -47,10 +47,11 @@ format: $(VENV)/.dev ## let ruff rewrite what it can
 	@$(BIN)/ruff check --fix .
 	@$(BIN)/ruff format .
 
-results: $(VENV)/.toolkit ## make docs/results and the tables of docs/benchmarks.md from what is committed
+results: $(VENV)/.toolkit ## make docs/results, docs/paper.md and the tables of docs/benchmarks.md from what is committed
 	@$(BIN)/python -m benchmarks page docs/benchmarks.md $(wildcard benchmarks/results/*.json)
 	@rm -f docs/results/*.svg
 	@$(BIN)/python -m seqsmooth report results results --out docs/results.md
+	@$(BIN)/python docs/making/paper.py
 
 bench: $(VENV)/.toolkit ## time losses beside their peers; BENCH='head --shapes a' for others (python -m benchmarks --help)
 	@$(BIN)/python -m benchmarks $(BENCH)

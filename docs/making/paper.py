@@ -9,6 +9,7 @@ import json
 import textwrap
 from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 
 from seqsmooth.reports.paper import PaperRow, paper_tables
@@ -80,27 +81,47 @@ arXiv:1805.05062), in points times 100: one number for each row, no seeds, no in
 differ from the paper's. **{unmeasured}**
 """
 
-SECTIONS: tuple[tuple[str, str, tuple[str, ...], tuple[str, ...], tuple[str, ...]], ...] = (
-    (
+
+@dataclass(frozen=True)
+class Section:
+    """A table of the index.
+
+    Attributes:
+        title: its heading.
+        text: what stands above it.
+        tables: the tables of the paper whose numbers it has, side by side.
+        trained_by: the bases that train its rows as the paper does.
+        ours: our bases with the same losses.
+        only: the rows that it has; all by default.
+    """
+
+    title: str
+    text: str
+    tables: tuple[str, ...]
+    trained_by: tuple[str, ...]
+    ours: tuple[str, ...]
+    only: str = ""
+
+
+SECTIONS = (
+    Section(
         "Captioning without attention",
         "Table 1, left: Show and Tell, ResNet-152, COCO's test images of Karpathy's split, beam 3. The paper prints "
         "stage two, `coco/stage_two/show_tell`; stage one, `coco/show_tell`, is in columns that its source hides. "
-        "Ours are "
-        "`coco/stage_one` and, below it, `fifteen`, `wide` and `authors`.",
+        "Ours are `coco/stage_one` and, below it, `fifteen`, `wide` and `authors`.",
         ("captioning without attention",),
         ("coco/show_tell", "coco/stage_two/show_tell"),
         ("coco/stage_one", "coco/stage_one/fifteen", "coco/stage_one/wide", "coco/stage_one/authors"),
     ),
-    (
+    Section(
         "Captioning with attention",
         "Table 1, right: Top-Down attention. Stage two is `coco/stage_two/top_down`, stage one `coco/top_down`; ours "
-        "is "
-        "`coco/restval_top_down`.",
+        "is `coco/restval_top_down`.",
         ("captioning with attention",),
         ("coco/top_down", "coco/stage_two/top_down"),
         ("coco/restval_top_down",),
     ),
-    (
+    Section(
         "Translation",
         "Table 3: tokenised BLEU, beam 5; WMT'14 English-French on newstest2014 (`wmt14`), IWSLT'14 German-English "
         "without case (`iwslt14`).",
@@ -108,17 +129,16 @@ SECTIONS: tuple[tuple[str, str, tuple[str, ...], tuple[str, ...], tuple[str, ...
         ("wmt14", "iwslt14"),
         ("multi30k", "iwslt14_21k", "tatoeba_de_en", "tatoeba_en_fr"),
     ),
-    (
+    Section(
         "Captioning with BLEU as the reward",
         'Table 4, in the appendix: BLEU-4 against one reference ("single") and against all. Its other rows are those '
-        "of "
-        "Table 1. The paper prints stage two, `coco/stage_two/show_tell` and `coco/stage_two/top_down`.",
+        "of Table 1. The paper prints stage two, `coco/stage_two/show_tell` and `coco/stage_two/top_down`.",
         ("captioning appendix, without attention", "captioning appendix, with attention"),
         ("coco/show_tell", "coco/top_down", "coco/stage_two/show_tell", "coco/stage_two/top_down"),
         ("coco/stage_one", "coco/stage_one/authors"),
+        only="BLEU",
     ),
 )
-"""Of each table: its name, what is said of it, its tables in the paper, the bases that train it, and bases of ours."""
 
 SERVER = """
 ### COCO's server
@@ -144,7 +164,7 @@ def page() -> str:
         else f"With the paper's own recipe and corpus, {len(own)} rows have a record."
     )
     assert not any(loss == "server" for _, loss in seeds), "the table of the server says that nothing is measured"
-    sections = [_section(bases, seeds, *section) for section in SECTIONS]
+    sections = [_section(bases, seeds, section) for section in SECTIONS]
     parts = [HEAD, _bases(bases, seeds), INDEX.format(unmeasured=unmeasured), *sections[:2], SERVER, *sections[2:]]
     return "".join([*parts, _others(bases, seeds)])
 
@@ -182,39 +202,30 @@ def _titles(entry: Mapping[str, object]) -> Mapping[str, object]:
     return overrides if isinstance(overrides, Mapping) else {}
 
 
-def _section(
-    bases: Mapping[str, Base],
-    seeds: Mapping[Row, set[int]],
-    title: str,
-    text: str,
-    tables: Sequence[str],
-    trains: Sequence[str],
-    ours: Sequence[str],
-) -> str:
-    columns = [_columns(title, paper_tables()[table]) for table in tables]
-    heads = [head for column in columns for head in column]
-    if len(tables) > 1:
-        heads = [head for table, column in zip(tables, columns, strict=True) for head in _named(table, column)]
+def _section(bases: Mapping[str, Base], seeds: Mapping[Row, set[int]], section: Section) -> str:
+    tables = [paper_tables()[name] for name in section.tables]
+    columns = [_columns(table) for table in tables]
+    heads = [head for name, column in zip(section.tables, columns, strict=True) for head in _named(name, column)]
+    heads = heads if len(tables) > 1 else columns[0]
     lines = [f"| row | loss | {' | '.join(heads)} | measured |", f"|---|---|{'---:|' * len(heads)}---|"]
-    first = [
-        row for row in paper_tables()[tables[0]] if title != "Captioning with BLEU as the reward" or "BLEU" in row.label
-    ]
-    for row in first:
-        loss = _loss(bases[trains[0]], row.label)
-        for base in trains:
-            assert bases[base].run(loss)["row"] == row.label
+    for row in tables[0]:
+        if section.only not in row.label:
+            continue
+        loss = _loss(bases[section.trained_by[0]], row.label)
+        assert all(bases[base].run(loss)["row"] == row.label for base in section.trained_by)
         cells = []
         for table, column in zip(tables, columns, strict=True):
-            (same,) = [other for other in paper_tables()[table] if other.label == row.label]
+            (same,) = [other for other in table if other.label == row.label]
             cells += [f"{values[metric]:.2f}" for values, metric in (_cell(same, head) for head in column)]
-        lines.append(f"| {row.label} | `{loss}` | {' | '.join(cells)} | {_ours(seeds, loss, (*trains, *ours))} |")
-    return f"\n### {title}\n\n{textwrap.fill(text, 120)}\n\n" + "\n".join(lines) + "\n"
+        ours = _ours(seeds, loss, (*section.trained_by, *section.ours))
+        lines.append(f"| {row.label} | `{loss}` | {' | '.join(cells)} | {ours} |")
+    return f"\n### {section.title}\n\n{textwrap.fill(section.text, 120)}\n\n" + "\n".join(lines) + "\n"
 
 
 NAMES = {"bleu-1": "BLEU-1", "bleu-4": "BLEU-4", "cider": "CIDEr", "sacrebleu": "BLEU"}
 
 
-def _columns(title: str, rows: Sequence[PaperRow]) -> list[str]:
+def _columns(rows: Sequence[PaperRow]) -> list[str]:
     """The heads of a table's columns; those of stage one begin with it."""
     heads = [NAMES[metric] for metric in rows[0].printed]
     return heads + [f"stage one: {NAMES[metric]}" for metric in rows[0].stage_one]
@@ -240,8 +251,8 @@ def _loss(base: Base, label: str) -> str:
 
 
 def _ours(seeds: Mapping[Row, set[int]], loss: str | None, bases: Iterable[str]) -> str:
-    found = [f"`{base.rpartition('/')[2]}` {len(seeds[base, loss])}" for base in bases if (base, loss) in seeds]
-    return ", ".join(found) or "**not measured**"
+    counts = {base.rpartition("/")[2]: len(seeds[base, loss]) for base in bases if (base, loss) in seeds}
+    return ", ".join(f"{base}\N{NO-BREAK SPACE}{count}" for base, count in counts.items()) or "**not measured**"
 
 
 def _others(bases: Mapping[str, Base], seeds: Mapping[Row, set[int]]) -> str:
