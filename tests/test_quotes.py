@@ -19,6 +19,7 @@ PAGES = [
     *(ROOT / f"docs/{name}.md" for name in ("concepts", "faq", "losses", "rewards", "start")),
     *sorted((ROOT / "docs/recipes").glob("*.md")),
 ]
+NOT_OF_RECORDS = ("glance.md", "discussion.md")
 SIGNED = r"(?<![\w.])[+-]\d+\.\d\d(?!\d)"
 DIFFERENCE = re.compile(SIGNED)
 SURE = re.compile(rf"({SIGNED}) (\[{SIGNED}, {SIGNED}\])")
@@ -33,12 +34,12 @@ def prose(page: Path) -> str:
 
 
 def rows(folder: Path) -> list[str]:
-    """The rows of all tables of the pages in a folder: what is written around them may be as stale as a quote.
+    """The rows of tables that records made, of the pages in a folder: what people wrote may be as stale as a quote.
 
     A row of "All losses on all sets" has several sets, and the value of one is no quote with the interval of another;
     all of its numbers are in the pages of the sets, too.
     """
-    pages = (path.read_text(encoding="utf-8") for path in folder.glob("*.md") if path.name != "glance.md")
+    pages = (path.read_text(encoding="utf-8") for path in folder.glob("*.md") if path.name not in NOT_OF_RECORDS)
     lines = (line for text in pages for line in text.replace("\N{NO-BREAK SPACE}", " ").splitlines())
     return [line for line in lines if line.startswith("|")]
 
@@ -74,6 +75,7 @@ def test_a_stale_quote_is_seen() -> None:
 def test_the_value_of_one_set_is_no_quote_with_the_interval_of_another(tmp_path: Path) -> None:
     (tmp_path / "one.md").write_text("# One\n| Tok | +0.10 [+0.05, +0.15] |\n")
     (tmp_path / "two.md").write_text("# Two\n| Tok | +0.70 [-0.20, +1.60] |\n")
+    (tmp_path / "discussion.md").write_text("| Tok | +0.10 [-0.20, +1.60] |\n")
     (tmp_path / "glance.md").write_text("| Tok | +0.10 [+0.05, +0.15] | +0.70 [-0.20, +1.60] |\n")
     assert stale("Tok: +0.10 [-0.20, +1.60]", rows(tmp_path)) == ["+0.10 [-0.20, +1.60]"]
     assert stale("Tok: +0.70 [-0.20, +1.60]", rows(tmp_path)) == []

@@ -18,7 +18,7 @@ from seqsmooth.ops import checks
 
 Floats = NDArray[np.float64]
 Total = Callable[[Floats, int], Floats]
-PORTION = 2**22  # draws held at once
+PORTION = 2**22  # draws in memory at once
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,8 +36,8 @@ class Comparison:
         >>> references = {item: ["a man on a horse"] for item in range(20)}
         >>> ours = rouge_l(dict.fromkeys(references, "a man on a horse"), references)
         >>> theirs = rouge_l(dict.fromkeys(references, "two dogs"), references)
-        >>> told = ours.against(theirs)
-        >>> told.difference, told.low, told.high
+        >>> comparison = ours.against(theirs)
+        >>> comparison.difference, comparison.low, comparison.high
         (1.0, 1.0, 1.0)
     """
 

@@ -28,19 +28,19 @@ class PaperRow:
 @cache
 def paper_tables() -> dict[str, tuple[PaperRow, ...]]:
     """The rows of each table, in the paper's order."""
-    held = _held()
+    content = _content()
     return {
         table["name"]: tuple(PaperRow(row["row"], row["printed"], row.get("stage one", {})) for row in table["rows"])
-        for table in held["tables"]
+        for table in content["tables"]
     }
 
 
 def paper_source() -> str:
     """Where the numbers are from."""
-    return str(_held()["source"])
+    return str(_content()["source"])
 
 
 @cache
-def _held() -> dict[str, Any]:
-    held: dict[str, Any] = json.loads(Path(__file__).with_name("paper.json").read_text(encoding="utf-8"))
-    return held
+def _content() -> dict[str, Any]:
+    content: dict[str, Any] = json.loads(Path(__file__).with_name("paper.json").read_text(encoding="utf-8"))
+    return content
