@@ -31,7 +31,7 @@ def test_a_sound_loss_exits_with_0() -> None:
 
 
 def test_options_reach_the_loss(capsys: pytest.CaptureFixture[str]) -> None:
-    loss = "seqsmooth.conformance.known:tok_loss"
+    loss = "seqsmooth.conformance.adapters:tok_loss"
     words = ["conformance", loss, "--call", "sequence", "--smoothing", "alpha"]
     assert main(words) == 1  # for its smoothing is not torch's
     assert "label smoothing        FAILS" in capsys.readouterr().out
