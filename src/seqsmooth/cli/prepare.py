@@ -99,7 +99,7 @@ def _inputs(given: argparse.Namespace, show: Progress) -> FeatureSource | None:
 def _pairs(given: argparse.Namespace, show: Progress) -> Corpus:
     from seqsmooth.data import Side
     from seqsmooth.data.parallel import ParallelText
-    from seqsmooth.data.preparation import prepare_pairs
+    from seqsmooth.data.writing import write_pairs
     from seqsmooth.files.paths import check_new_folder
     from seqsmooth.ops import checks
     from seqsmooth.text import tokeniser
@@ -118,14 +118,15 @@ def _pairs(given: argparse.Namespace, show: Progress) -> Corpus:
         Side(tokeniser(name), given.min_count, given.most_words)
         for name in (given.source_tokeniser, given.target_tokeniser)
     ]
-    return prepare_pairs(
-        {name: ParallelText(paths, (int(source), int(target)), name) for name, paths in files.items()},
+    return write_pairs(
         given.out,
+        {name: ParallelText(paths, (int(source), int(target)), name) for name, paths in files.items()},
         source=sides[0],
         target=sides[1],
         max_words=given.max_words,
         longer=given.longer,
         empty=given.empty,
+        made_from={"files": {name: [path.name for path in paths] for name, paths in files.items()}},
         progress=show,
     )
 

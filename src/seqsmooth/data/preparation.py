@@ -10,9 +10,8 @@ from typing import Any
 from seqsmooth.data.corpus import Corpus
 from seqsmooth.data.feature_files import rename_features
 from seqsmooth.data.features import FeatureSource, Id
-from seqsmooth.data.parallel import ParallelText
 from seqsmooth.data.sides import Side, Text
-from seqsmooth.data.writing import Progress, silent, write_captions, write_pairs
+from seqsmooth.data.writing import Progress, silent, write_captions
 from seqsmooth.files.paths import check_new_folder
 from seqsmooth.ops import checks
 from seqsmooth.text import Tokeniser, WhitespaceTokeniser
@@ -87,46 +86,6 @@ def prepare_captions(
         empty=empty,
         dtype=dtype,
         made_from=made_from,
-        progress=progress,
-    )
-
-
-def prepare_pairs(
-    splits: Mapping[str, ParallelText],
-    out: str | os.PathLike[str],
-    *,
-    source: Side | None = None,
-    target: Side | None = None,
-    max_words: int | None = None,
-    longer: str = "cut",
-    empty: str = "refuse",
-    made_from: Mapping[str, Any] | None = None,
-    progress: Progress = silent,
-) -> Corpus:
-    """Prepare parallel text.
-
-    Args:
-        splits: the files of each.
-        out: the folder, made anew.
-        source: how sources become ids.
-        target: how targets become ids.
-        max_words: the most words of either side in training.
-        longer: what to do with training pairs that have more: "cut" them, or "drop" them.
-        empty: what to do with training pairs of which a side has no words: "refuse", or "drop" them.
-        made_from: what to remember of where it comes from, beside the names of the files.
-        progress: called with what is being done and how many pairs are done.
-    """
-    check_new_folder("out", out)
-    files = {name: [path.name for path in text.paths] for name, text in splits.items()}
-    return write_pairs(
-        out,
-        splits,
-        source=source,
-        target=target,
-        max_words=max_words,
-        longer=longer,
-        empty=empty,
-        made_from={"files": files} | dict(made_from or {}),
         progress=progress,
     )
 
