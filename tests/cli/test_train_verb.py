@@ -47,14 +47,16 @@ def write(folder: Path, values: dict[str, Any], name: str = "small.yaml") -> Non
     (folder / name).write_text(yaml.safe_dump(values), encoding="utf-8")
 
 
-def test_training_and_decoding_open_the_corpus_once(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_each_verb_opens_the_corpus_once(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     captions(folder / "corpus")
     write(folder, CAPTIONS)
     opened = []
     open_features = FeatureStore.open
     monkeypatch.setattr(FeatureStore, "open", lambda path: opened.append(path) or open_features(path))
-    assert main(["train", "small.yaml", "--decode", "val,test"]) == 0
+    assert main(["train", "small.yaml", "--decode", "val,test", "--observe"]) == 0
     assert len(opened) == 1
+    assert main(["decode", "runs/small/0", "--split", "val", "--beam", "1", "--overwrite", "--observe"]) == 0
+    assert len(opened) == 2
 
 
 def test_from_a_config_to_scores(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:

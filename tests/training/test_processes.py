@@ -41,10 +41,14 @@ def values(folder: Path) -> dict[str, Any]:
 
 
 @pytest.mark.slow
-def test_the_loss_curve_is_that_of_one_process(tmp_path: Path) -> None:
+@pytest.mark.parametrize("start", [False, True], ids=["new weights", "weights of another run"])
+def test_the_loss_curve_is_that_of_one_process(tmp_path: Path, start: bool) -> None:
     """Must-show 6, with two processes of gloo that Lightning starts from the command line."""
     captions(tmp_path / "corpus")
     given = values(tmp_path / "corpus")
+    if start:
+        train(parse_config(given | {"seed": 5}), tmp_path / "first")
+        given["trainer"]["start_from"] = str(tmp_path / "first")
     (tmp_path / "config.yaml").write_text(yaml.safe_dump(given), encoding="utf-8")
     root = Path(__file__).resolve().parents[2] / "src"
     words = ["train", "config.yaml", "--run", "two", "--trainer.processes", "2"]

@@ -10,6 +10,7 @@ from seqsmooth.cli.train import check_packages
 from seqsmooth.console import StatusLine
 
 if TYPE_CHECKING:
+    from seqsmooth.data import Corpus
     from seqsmooth.training.writing import DecodingOptions
 
 DESCRIPTION = """\
@@ -54,6 +55,7 @@ def start(given: argparse.Namespace) -> int:
 
     check_packages("seqsmooth decode", "yaml", "safetensors")
     from seqsmooth.cli.names import split_names
+    from seqsmooth.training.runs import Run
     from seqsmooth.training.writing import DecodingOptions, write_split
 
     names = split_names("metrics", given.metrics)
@@ -69,21 +71,21 @@ def start(given: argparse.Namespace) -> int:
         out=given.out,
         overwrite=given.overwrite,
         metrics=() if given.no_score else names or None,
-        data=given.data,
         length=given.length,
     )
     if given.observe:
         own = len(given.runs) == 1 and given.out is None and given.which == "best"
         checks.must(own, "observe", "of one run, its best weights and its own folder", "of something else")
-    report = write_split(options, _progress)
+    corpus = Run.open(given.runs[0]).corpus(given.data)
+    report = write_split(options, _progress, corpus)
     if report is not None:
         print(report.text(), flush=True)
     if given.observe:
-        print(_observe(options), flush=True)
+        print(_observe(options, corpus), flush=True)
     return 0
 
 
-def _observe(options: DecodingOptions) -> str:
+def _observe(options: DecodingOptions, corpus: Corpus) -> str:
     """Observe the run, and say in a line what was seen."""
     import torch
 
@@ -91,7 +93,7 @@ def _observe(options: DecodingOptions) -> str:
     from seqsmooth.training.runs import Run
 
     device = "cuda" if options.device != "cpu" and torch.cuda.is_available() else "cpu"
-    seen = behaviour(Run.open(options.runs[0]), options.split, device, data=options.data)
+    seen = behaviour(Run.open(options.runs[0]), options.split, device, corpus)
     worst = seen.corrupted[-1]
     return (
         f"NLL {seen.nll:.3f}, with {worst.share:.0%} of the prefix replaced {worst.nll:.3f}; "

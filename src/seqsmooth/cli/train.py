@@ -178,7 +178,7 @@ def _one(config: Config, folder: Path, after: EvaluationOptions) -> int:
     for split in after.splits:
         _decode(run, config, corpus, split, after.metrics or None)
         if after.observe:
-            _observe(run, config, split)
+            _observe(run, config, corpus, split)
     return 0
 
 
@@ -191,13 +191,13 @@ def _decode(run: Run, config: Config, corpus: Corpus, split: str, metrics: tuple
         print(f"{split}:\n{report.text()}", flush=True)
 
 
-def _observe(run: Run, config: Config, split: str) -> None:
+def _observe(run: Run, config: Config, corpus: Corpus, split: str) -> None:
     import torch
 
     from seqsmooth.reports.behaviour import behaviour
 
     device = "cuda" if torch.cuda.is_available() and config.trainer.device != "cpu" else "cpu"
-    behaviour(run, split, device, data=Path(config.data.folder))
+    behaviour(run, split, device, corpus)
 
 
 def _sweep(given: argparse.Namespace, overrides: Sequence[tuple[str, str]], after: EvaluationOptions) -> int:

@@ -20,7 +20,7 @@ from seqsmooth.files.atomic import atomic_write_text
 from seqsmooth.models import Model
 from seqsmooth.ops import checks
 from seqsmooth.reports.forcing import Bin, Corrupted, force
-from seqsmooth.training.runs import Run, load_model
+from seqsmooth.training.runs import Run
 
 KIND = "seqsmooth behaviour 2"
 EDGES = (1, 3, 10, 30, 100, 300, 1000, 3000, 10000, 30000, 100000)
@@ -107,19 +107,20 @@ unigram law of the training text; all models read the same prefixes."""
 """What these columns are."""
 
 
-def behaviour(run: Run, split: str, device: str = "cpu", *, data: Path | None = None) -> Behaviour:
+def behaviour(run: Run, split: str, device: str = "cpu", corpus: Corpus | None = None) -> Behaviour:
     """Observe a run; what its folder has from an earlier time counts while hypotheses and weights are the same.
 
     Args:
         run: trained and decoded.
         split: the split of its hypotheses.
         device: where the model reads the references.
-        data: where the corpus is now; by default, where it was.
+        corpus: of the run; opened by default.
     """
     known = remembered(run, split)
     if known is not None:
         return known
-    model, corpus = load_model(run.folder, device=device, data=data)
+    corpus = run.corpus() if corpus is None else corpus
+    model = run.model(corpus, device=device)
     hypotheses = {name: several[0].tokens if several else () for name, several in run.hypotheses(split)}
     rule = f"whole (`seqsmooth decode {run.folder} --split {split} --overwrite`)"
     checks.must(hypotheses.keys() == {*corpus.ids(split)}, str(run.hypotheses_file(split)), rule, "of other items")

@@ -43,7 +43,6 @@ class DecodingOptions:
         out: the file; in the folder of the run by default.
         overwrite: replace hypotheses that were written in another way.
         metrics: names; those of the task by default, none for no scores.
-        data: where the corpus is now; where it was by default.
         length: normalisation by length; that of the config of the first run by default.
     """
 
@@ -58,7 +57,6 @@ class DecodingOptions:
     out: Path | None = None
     overwrite: bool = False
     metrics: tuple[str, ...] | None = None
-    data: Path | None = None
     length: str | None = None
 
 
@@ -72,7 +70,7 @@ def write_split(
     Args:
         options: what to do.
         progress: called with how many items are decoded, and of how many.
-        corpus: of the first run; opened by default.
+        corpus: of the first run; opened where it was by default (`Run.corpus` opens it elsewhere).
     """
     runs = [Run.open(folder) for folder in options.runs]
     _check_members(runs)
@@ -86,7 +84,7 @@ def write_split(
     path = runs[0].hypotheses_file(options.split) if options.out is None else check_destination("out", options.out)
     path.parent.mkdir(parents=True, exist_ok=True)
     if corpus is None:
-        corpus = runs[0].corpus(options.data)
+        corpus = runs[0].corpus()
     else:
         check_fingerprint(corpus, runs[0].manifest["data"]["fingerprint"])
     checks.one_of("split", options.split, tuple(corpus.splits))
