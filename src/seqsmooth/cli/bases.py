@@ -12,7 +12,7 @@ WIDTH = 80
 
 
 def listing(path: str | None) -> str:
-    """The bases of the package with what each is; or the losses and the sweeps of a base.
+    """List the bases of the package, or the losses and the sweeps of one base.
 
     Args:
         path: of a base; None for all.
@@ -56,6 +56,6 @@ def _count_of(count: int, one: str, several: str) -> str:
 
 
 def _wrap(start: str, text: str, hang: int | None = None) -> str:
-    """A text behind its start, its further lines below its first word."""
+    """Fill a text behind its start, with further lines below its first word."""
     indent = " " * (len(start) if hang is None else hang)
     return textwrap.fill(start + text, WIDTH, subsequent_indent=indent).rstrip()

@@ -18,7 +18,7 @@ from seqsmooth.training.yaml_files import load_yaml
 
 EXTENDS = "extends"
 FACTORS = ("corpora", "models", "recipes", "losses")
-"""Folders of packaged files that are part of a base, and no base."""
+"""Folders of packaged files that bases extend."""
 
 
 @dataclass(frozen=True)
@@ -39,7 +39,7 @@ class Base:
 
     @property
     def name(self) -> str:
-        """The path below a folder `configs`, without its suffix, or else the name of the file."""
+        """The path of the file below a folder `configs`, without its suffix, or else its name."""
         return "/".join(below_configs(self.file.with_suffix(""))) if "configs" in self.file.parts else self.file.stem
 
     @property
@@ -49,7 +49,7 @@ class Base:
         return line.removeprefix("#").strip() if line.startswith("#") else ""
 
     def run(self, loss: str | None) -> dict[str, Any]:
-        """The keys and values of a run: of the base with one of its losses, or of a base that has none."""
+        """Make the keys and values of a run: the base with one of its losses, or a base that has none by itself."""
         if loss is None:
             if self.losses:
                 raise ValueError(
@@ -66,7 +66,7 @@ class Base:
         return values
 
     def _changes(self, loss: str, below: tuple[str, ...] = ()) -> dict[str, Any]:
-        """What a loss changes, with what it extends: other losses of the base, or files."""
+        """Collect what a loss changes, including what it extends: other losses of the base, or files."""
         if loss not in self.losses:
             raise ValueError(no_such_name("loss", loss, self.name, self.losses))
         checks.must(loss not in below, f"losses.{loss}.{EXTENDS}", "a loss that does not extend this one again", loss)
@@ -93,7 +93,7 @@ def open_base(path: str | Path, *, beside: Path = Path(), key: str = "config") -
 
 
 def find_row(path: str | PurePath, *, beside: Path = Path()) -> tuple[Base, str | None] | None:
-    """The run that a path names: a file, or `BASE/LOSS`, whose suffix is passed over; None where there is none."""
+    """Find the run that a path names: a file, or `BASE/LOSS` with or without a suffix; None where there is none."""
     file = find_file(path, beside=beside)
     return _inside(path, beside, "losses") if file is None else (_open(file, ()), None)
 
@@ -111,7 +111,7 @@ def open_sweep(path: str | Path) -> tuple[Base, str | None]:
 
 
 def packaged_bases() -> list[Base]:
-    """The bases that come with the package, by name."""
+    """Open the bases that come with the package, in the order of their names."""
     files = {
         file.relative_to(root): file
         for root in packaged_folders()
@@ -122,7 +122,7 @@ def packaged_bases() -> list[Base]:
 
 
 def explain_move(path: str | Path) -> ValueError | None:
-    """The sentence for a path that named a config or a sweep before losses were lists, with the new spelling."""
+    """Say how a config or a sweep is spelled that was a file before losses were lists; None for any other path."""
     for part, option in (("losses", "loss"), ("sweeps", "sweep")):
         if (option == "sweep") is str(path).endswith(".sweep.yaml"):
             inside = _inside(path, Path(), part)
@@ -139,7 +139,7 @@ def explain_move(path: str | Path) -> ValueError | None:
 
 
 def respell(command: str) -> str:
-    """A command `seqsmooth train` of before losses were lists, as it is spelled now; any other command as it is."""
+    """Spell a command `seqsmooth train` of before losses were lists as it is now; leave any other as it is."""
     verb, _, rest = command.partition(" train ")
     path, _, options = rest.partition(" ")
     row = find_row(path) if verb == "seqsmooth" and path.endswith(".yaml") else None
@@ -150,7 +150,7 @@ def respell(command: str) -> str:
 
 
 def no_such_name(kind: str, name: str, base: str, names: Mapping[str, Any]) -> str:
-    """The sentence for a loss or a sweep that a base does not have."""
+    """Say that a base does not have a loss or a sweep, and which one comes nearest."""
     near = difflib.get_close_matches(name, names, n=1, cutoff=0.0)
     hint = f"; the nearest is `{near[0]}`" if near else ", which has none"
     return f"There is no {kind} `{name}` in {base}{hint}."
@@ -172,7 +172,7 @@ def merge(below: Mapping[str, Any], above: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def nest(keys: Sequence[str], value: Any) -> dict[str, Any]:
-    """A value below a dotted key that was split at its dots."""
+    """Put a value below a dotted key that was split at its dots."""
     return {keys[0]: value if len(keys) == 1 else nest(keys[1:], value)}
 
 
@@ -189,7 +189,7 @@ def _open(file: Path, below: tuple[Path, ...]) -> Base:
 
 
 def _values(file: Path, below: tuple[Path, ...]) -> dict[str, Any]:
-    """The keys and values of a file, laid over those of what it extends. A key `x-...` is there for its anchors."""
+    """Read a file over what it extends. A key `x-...` is there for its anchors, and dropped."""
     checks.must(file not in below, EXTENDS, "a file that does not extend this one again", str(file))
     values = {key: value for key, value in load_yaml(file).items() if not str(key).startswith("x-")}
     merged: dict[str, Any] = {}
@@ -200,7 +200,7 @@ def _values(file: Path, below: tuple[Path, ...]) -> dict[str, Any]:
 
 
 def _read_part(path: str, file: Path, below: tuple[Path, ...], key: str = "") -> Any:
-    """What a file extends: another file, with its losses; a row of a base, `BASE/LOSS`; or a section of that row."""
+    """Read what a file extends: another file, with its losses; a row, `BASE/LOSS`; or a section of that row."""
     other = find_file(path, beside=file.parent)
     if other is not None:
         return _values(other, below)
@@ -216,7 +216,7 @@ def _read_part(path: str, file: Path, below: tuple[Path, ...], key: str = "") ->
 
 
 def _entries(entries: Any) -> Iterator[tuple[str, str]]:
-    """What is extended: the dotted key of the section that a file is, or none where it is a whole config; the path."""
+    """Yield what is extended: the dotted key of a section, empty for a whole config, and the path."""
     for entry in _as_list(entries):
         for key, path in entry.items() if isinstance(entry, Mapping) else [("", entry)]:
             rule = "the path of a file, or a dotted key and the path of a file"
@@ -229,7 +229,7 @@ def _as_list(entries: Any) -> list[Any]:
 
 
 def _inside(path: str | PurePath, beside: Path, part: str, below: tuple[Path, ...] = ()) -> tuple[Base, str] | None:
-    """The base and the name of its part that a path names, suffixes and the folder `grids` of old passed over."""
+    """Find the base and its loss or sweep that a path names, suffixes and the former folder `grids` left out."""
     plain = Path(str(path).removesuffix(".yaml").removesuffix(".sweep"))
     for folder in (plain.parent, *([plain.parent.parent] if plain.parent.name == "grids" else [])):
         file = find_file(folder, beside=beside) if folder.name else None
@@ -241,7 +241,7 @@ def _inside(path: str | PurePath, beside: Path, part: str, below: tuple[Path, ..
 
 @cache
 def _names() -> list[str]:
-    """Everything of the package that a path may name."""
+    """List everything of the package that a path may name."""
     parts = [
         file.relative_to(root).with_suffix("").as_posix()
         for root in packaged_folders()

@@ -1,4 +1,4 @@
-"""From a config and a corpus to what learns: model, objective, optimizer."""
+"""Build model, objective and optimizer from a config and a corpus."""
 
 from __future__ import annotations
 
@@ -37,13 +37,13 @@ class Builder:
         self._vectors: dict[tuple[str, str], WordVectors] = {}
 
     def model(self, config: sections.Config) -> Model[Any, Any]:
-        """The model, its weights drawn from torch's global generator."""
+        """Build the model; its weights are drawn from torch's global generator."""
         if config.model.kind == Captioner.kind:
             return self._captioner(config.model)
         return self._writer(config.model, self.corpus.feature_shape)
 
     def _captioner(self, section: Any) -> Captioner:
-        """An encoder, and a decoder of what it sees."""
+        """Build an encoder of pictures, and a decoder of its features."""
         shape = self.corpus.feature_shape
         rule = "one that reads features or sources on this corpus, which has no pictures (`prepare captions --images`)"
         checks.must(shape is not None and len(shape) == 3, "model.kind", rule, section.kind)
@@ -55,7 +55,7 @@ class Builder:
         return Captioner(encoder, decoder, tuned=section.tuned)
 
     def _writer(self, section: Any, shape: tuple[int, ...] | None) -> Model[Any, Any]:
-        """A model that writes from features of a shape, or from the sources of the corpus."""
+        """Build a model that reads features of a shape, or the sources of the corpus."""
         source, target = self.corpus.source_vocabulary, self.corpus.vocabulary
         options = _options(section)
         kind = options["kind"]
@@ -77,7 +77,7 @@ class Builder:
         return build(**options, vocab_size=len(target), **sizes)
 
     def objective(self, config: sections.Config) -> smoothing.Objective:
-        """The loss."""
+        """Build the loss."""
         section = config.objective
         return smoothing.Objective(
             self._law(section.sequence),
@@ -89,7 +89,7 @@ class Builder:
         )
 
     def _law(self, section: Any) -> Any:
-        """A law or a reward: what its section says, and what the corpus knows."""
+        """Build a law or a reward from its section; the corpus fills in counts, vectors and document frequencies."""
         options, wanted = _options(section), signature(section.built).parameters
         options = {name: self._law(value) if is_dataclass(value) else value for name, value in options.items()}
         del options["kind"]
@@ -124,7 +124,7 @@ class Builder:
         return values, known
 
     def _initial(self, name: str, vocabulary: Vocabulary, size: int, key: str) -> Tensor:  # (V, E)
-        """Vectors to start from; a word without one starts as all do without vectors."""
+        """Read initial vectors; a word without one is drawn as if there were no file."""
         values, known = self._align(name, vocabulary, eos=True, key=f"model.{key}")
         rule = f"of {size} numbers a word, as model.embedding_size says"
         checks.must(values.shape[1] == size, f"model.{key}", rule, f"of {values.shape[1]}")
@@ -137,7 +137,7 @@ def _options(section: Any) -> dict[str, Any]:
 
 
 def make_optimizer(model: Model[Any, Any], section: sections.Optimizer) -> torch.optim.Optimizer:
-    """Adam or AdamW over the parameters that learn, in one launch; each group knows the rate that it began with."""
+    """Make Adam or AdamW over the parameters that learn; each group remembers its initial rate."""
     how: dict[str, Any] = {"betas": section.betas, "eps": section.eps, "weight_decay": section.weight_decay}
     how["decoupled"] = section.kind == "adamw"
     if isinstance(model, Captioner):

@@ -1,4 +1,4 @@
-"""What a run is made of: one frozen record a section of its YAML file, each value of the type written here.
+"""The config of a run: a frozen record for each section of its YAML file, with the types of its values.
 
 Files and folders are absolute, or looked for where `seqsmooth.training.places` says.
 """
@@ -15,7 +15,7 @@ from seqsmooth.training.sections import model_sections, sequence_sections, token
 
 @dataclass(frozen=True)
 class Data:
-    """Which prepared corpus, and how its batches are made."""
+    """The prepared corpus, and how its batches are made."""
 
     folder: str
     train: str = "train"
@@ -26,8 +26,8 @@ class Data:
     max_length: int | None = None
     """Words after which targets and sources are cut; EOS comes after them, while `decoding.max_length` counts it."""
     fraction: float = 1.0
-    """Of the training items, drawn by the seed of the run. Vocabulary, counts and document frequencies stay those of
-    the whole."""
+    """The share of the training items to learn from, drawn by the seed of the run. Vocabulary, counts and document
+    frequencies stay those of the whole."""
 
 
 @dataclass(frozen=True)
@@ -56,7 +56,7 @@ class ObjectiveSection:
 
     @property
     def needs_references(self) -> bool:
-        """Whether the loss asks for all that people wrote, beside the target."""
+        """Whether the loss needs all references of an item, not only the target."""
         law = self.sequence
         if getattr(law, "against", None) == "references":
             return True
@@ -65,7 +65,7 @@ class ObjectiveSection:
 
 @dataclass(frozen=True)
 class Optimizer:
-    """Adam, or AdamW, whose decay of the weights is apart from the gradient."""
+    """Adam, or AdamW, which decays the weights apart from the gradient."""
 
     kind: Literal["adam", "adamw"] = "adam"
     lr: float = 5e-4
@@ -83,7 +83,7 @@ class Optimizer:
 
 
 class _Schedule:
-    """What holds for the numbers of every schedule that has them."""
+    """The checks that all schedules share."""
 
     def __post_init__(self) -> None:
         for name, least in (("warmup", 0), ("every", 1), ("patience", 1)):
@@ -96,7 +96,7 @@ class _Schedule:
 
 @dataclass(frozen=True)
 class ConstantRate(_Schedule):
-    """The learning rate stays, after `warmup` steps."""
+    """The learning rate stays the same after `warmup` steps."""
 
     warmup: int = 0
     kind: Literal["constant"] = "constant"
@@ -104,7 +104,7 @@ class ConstantRate(_Schedule):
 
 @dataclass(frozen=True)
 class Step(_Schedule):
-    """Times `factor` at the start of epoch `start` and every so many epochs after, as the paper's; epochs count from 0.
+    """The rate is multiplied by `factor` at epoch `start` (from 0) and every `every` epochs after it, as in the paper.
 
     `compound` is the authors' code: each epoch multiplies the rate of the epoch before by what the paper means as the
     whole factor.
@@ -120,7 +120,7 @@ class Step(_Schedule):
 
 @dataclass(frozen=True)
 class InverseRoot(_Schedule):
-    """Falls with the root of the steps after `warmup`."""
+    """The rate falls with the square root of the steps after `warmup`."""
 
     warmup: int
     kind: Literal["inverse_root"] = "inverse_root"
@@ -128,7 +128,7 @@ class InverseRoot(_Schedule):
 
 @dataclass(frozen=True)
 class Cosine(_Schedule):
-    """Falls to `final` of itself along half a cosine over the whole run."""
+    """The rate falls along half a cosine to the share `final` of itself at the end of the run."""
 
     warmup: int = 0
     final: float = 0.0
@@ -137,7 +137,7 @@ class Cosine(_Schedule):
 
 @dataclass(frozen=True)
 class Linear(_Schedule):
-    """Falls to `final` of itself in a straight line over the whole run."""
+    """The rate falls in a straight line to the share `final` of itself at the end of the run."""
 
     warmup: int = 0
     final: float = 0.0
@@ -146,7 +146,7 @@ class Linear(_Schedule):
 
 @dataclass(frozen=True)
 class Plateau(_Schedule):
-    """Times `factor` after `patience` validations in a row without a new best."""
+    """The rate is multiplied by `factor` after `patience` validations in a row without a new best."""
 
     factor: float = 0.5
     patience: int = 1
@@ -156,7 +156,7 @@ class Plateau(_Schedule):
 
 @dataclass(frozen=True)
 class Trainer:
-    """How long, how fast, and what is kept on the way."""
+    """How long a model trains, at which precision, on which device, and what is saved on the way."""
 
     max_epochs: int = 20
     max_steps: int | None = None
@@ -165,8 +165,8 @@ class Trainer:
     device: Literal["auto", "cpu", "cuda"] = "auto"
     processes: int = 1
     start_from: str | None = None
-    """The folder of a run, whose best weights this one begins with; `{seed}` in it is the seed of this one. Of a run on
-    features, a captioner takes them for its decoder."""
+    """The folder of a run whose best weights this one begins with; a captioner takes those of a run on features for its
+    decoder. `{seed}` stands for the seed of this run, and in a base `{loss}` for the name of the loss."""
     bundle: int = 25
     log_every: int = 100
     checkpoint_every: int | None = None
@@ -177,7 +177,7 @@ class Trainer:
 
 @dataclass(frozen=True)
 class Validation:
-    """What is decoded and scored after every so many epochs, and when enough is enough."""
+    """How often the model is validated, how it is scored, and when training stops early."""
 
     every: int = 1
     beam: int = 1
@@ -190,7 +190,7 @@ class Validation:
 
 @dataclass(frozen=True)
 class Decoding:
-    """How the trained model writes."""
+    """The search with which the trained model decodes."""
 
     beam: int = 3
     max_length: int = 20
@@ -202,7 +202,7 @@ class Decoding:
 
 @dataclass(frozen=True)
 class Config:
-    """A run."""
+    """The config of a run."""
 
     data: Data
     model: Any = field(metadata={"choices": model_sections})
@@ -219,7 +219,7 @@ class Config:
 
 
 def plain(value: Any) -> Any:
-    """A config as dictionaries, lists and numbers, ready for YAML and JSON."""
+    """Turn a config into dictionaries, lists and numbers, for YAML and JSON."""
     if dataclasses.is_dataclass(value):
         names = sorted((item.name for item in dataclasses.fields(value)), key=lambda name: name != "kind")
         return {name: plain(getattr(value, name)) for name in names}

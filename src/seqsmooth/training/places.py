@@ -1,4 +1,4 @@
-"""Where the files that a config names are."""
+"""Find the files that a config names."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ DATA = "SEQSMOOTH_DATA"
 
 
 def find_file(path: str | os.PathLike[str], *, beside: Path = Path()) -> Path | None:
-    """A YAML file: in the folder `beside`, or else among those of the package; nothing where neither has it.
+    """Find a YAML file in the folder `beside`, or else in the package; None where neither has it.
 
     The suffix may be left out, and so may `configs/` where it is one of the package's.
 
@@ -31,7 +31,7 @@ def find_file(path: str | os.PathLike[str], *, beside: Path = Path()) -> Path | 
 
 
 def missing_file(path: str | os.PathLike[str], *, beside: Path, key: str, names: Sequence[str]) -> ValueError:
-    """The sentence for a file that neither the folder `beside` nor the package has, with what is near it of `names`."""
+    """Say that neither the folder `beside` nor the package has a file, and which of `names` come near it."""
     here = "here" if beside == Path() else f"in {beside}"
     package = ", ".join(map(str, packaged_folders()))
     word = Path(*below_configs(Path(path))).as_posix().removesuffix(".yaml")
@@ -42,13 +42,13 @@ def missing_file(path: str | os.PathLike[str], *, beside: Path, key: str, names:
 
 
 def packaged_folders() -> list[Path]:
-    """The folders of configs that come with the package: inside it, or beside `src` in a checkout."""
+    """List the folders of packaged configs: inside the package, or beside `src` in a checkout."""
     package = Path(__file__).resolve().parents[1]
     return [folder for folder in (package / "configs", package.parents[1] / "configs") if folder.is_dir()]
 
 
 def find_corpus(folder: str | os.PathLike[str]) -> Path:
-    """The folder of a prepared corpus: absolute or seen from here, or else from $SEQSMOOTH_DATA."""
+    """Find the folder of a prepared corpus, seen from here or else from $SEQSMOOTH_DATA."""
     given = Path(folder).expanduser()
     below = os.environ.get(DATA)
     places = [given, *([Path(below) / given, Path(below) / given.name] if below else [])]
@@ -60,7 +60,7 @@ def find_corpus(folder: str | os.PathLike[str]) -> Path:
 
 
 def find_beside(corpus: Path, name: str, key: str) -> Path:
-    """A file that goes with a corpus: in its folder, or seen from here."""
+    """Find a file that goes with a corpus: in its folder, or seen from here."""
     for place in (corpus / name, Path(name).expanduser()):
         if place.is_file():
             return place.resolve()
@@ -69,13 +69,13 @@ def find_beside(corpus: Path, name: str, key: str) -> Path:
 
 
 def below_configs(path: Path) -> tuple[str, ...]:
-    """The parts of a path below a folder `configs`, or all of them where it has none."""
+    """Split a path into its parts below a folder `configs`, or into all parts where it has none."""
     parts = path.parts
     return parts[len(parts) - parts[::-1].index("configs") :] if "configs" in parts else parts
 
 
 def _package_places(given: Path) -> list[Path]:
-    """Where a config of the package may be: below its folders, with or without their name in front."""
+    """List the places of a packaged config, whose path may begin with `configs`."""
     if given.is_absolute():
         return []
     places = ((root, root.joinpath(*below_configs(given)).resolve()) for root in packaged_folders())

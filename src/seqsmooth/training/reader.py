@@ -1,4 +1,4 @@
-"""From YAML files and words of the command line to a `Config`: every key known, every value of its type."""
+"""Read a `Config` from YAML files and overrides; an unknown key or a value of another type is an error."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ def parse_config(values: Mapping[str, Any]) -> Config:
 
 
 def text_of(config: Config) -> str:
-    """A config as YAML, every value written out."""
+    """Write a config as YAML, with every value."""
     import yaml
 
     text: str = yaml.safe_dump(plain(config), sort_keys=False, allow_unicode=True, width=120)
@@ -66,7 +66,7 @@ def with_defaults(values: Mapping[str, Any]) -> Mapping[str, Any]:
 
 
 def differences(one: Mapping[str, Any], other: Mapping[str, Any], prefix: str = "") -> list[str]:
-    """The dotted keys at which two configs, as plain mappings, differ."""
+    """List the dotted keys at which two configs, as plain mappings, differ."""
     keys = []
     for key in {**one, **other}:
         ours, theirs = one.get(key), other.get(key)
@@ -78,13 +78,13 @@ def differences(one: Mapping[str, Any], other: Mapping[str, Any], prefix: str = 
 
 
 def listed_keys(keys: Sequence[str]) -> str:
-    """The first of some dotted keys, and how many more there are."""
+    """Name the first three of some dotted keys, and how many more there are."""
     more = f" and {len(keys) - 3} more" if len(keys) > 3 else ""
     return ", ".join(f"`{key}`" for key in keys[:3]) + more
 
 
 def _parse(kind: Any, value: Any, key: str) -> Any:
-    """A value of a type, or one sentence why not."""
+    """Check a value against a type; the error is one sentence."""
     if dataclasses.is_dataclass(kind):
         return _record(typing.cast(type, kind), value, key)
     origin = get_origin(kind)

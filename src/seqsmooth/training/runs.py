@@ -1,4 +1,4 @@
-"""The folder of a run: its config, what it learned, what it wrote."""
+"""The folder of a run: config, manifest, log, checkpoints, hypotheses and scores."""
 
 from __future__ import annotations
 
@@ -95,7 +95,7 @@ class Run:
         return path if path.is_file() or which == "last" or validated else self.weights("last")
 
     def differing_keys(self, config: Config) -> list[str]:
-        """The dotted keys at which a config would make another run of it."""
+        """List the dotted keys at which a config would make another run of it."""
         return [key for key in differences(with_defaults(self.manifest["config"]), plain(config)) if key not in FREE]
 
     def hypotheses_file(self, split: str) -> Path:
@@ -201,7 +201,7 @@ def load_model(
     *,
     data: str | Path | None = None,
 ) -> tuple[Model[Any, Any], Corpus]:
-    """The model of a run, ready to write, and its corpus.
+    """Load the model of a run, ready to decode, and its corpus.
 
     Args:
         folder: of the run.

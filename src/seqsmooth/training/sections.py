@@ -1,4 +1,4 @@
-"""Sections of a config that are read off the constructors of models, laws and rewards: a frozen record each.
+"""Sections of a config that are derived from the constructors of models, laws and rewards: a frozen record each.
 
 A section has an argument of the constructor under its own name, with its type and default, but for what the corpus
 knows and for what a YAML file cannot say.
@@ -43,37 +43,37 @@ UNCLIPPED = ("hamming", "edit", "constant")
 
 
 def model_sections() -> Sections:
-    """The section `model`. A captioner has an encoder, which cached features are not, and a decoder of what it sees."""
+    """List the sections for `model`."""
     return _sections({**MODELS, Captioner.kind: Captioner})
 
 
 def encoder_sections() -> Sections:
-    """The section `model.encoder`."""
+    """List the sections for `model.encoder`; cached features are no encoder here, since a decoder reads them alone."""
     return _sections({kind: encoder for kind, encoder in ENCODERS.items() if kind != "cached"})
 
 
 def decoder_sections() -> Sections:
-    """The section `model.decoder`: models that write from features."""
+    """List the sections for `model.decoder`: models that read features."""
     return {kind: model_sections()[kind] for kind in ("show_tell", "top_down")}
 
 
 def sequence_sections() -> Sections:
-    """The section `objective.sequence`."""
+    """List the sections for `objective.sequence`."""
     return _sections(SEQUENCE_LAWS)
 
 
 def proposal_sections() -> Sections:
-    """The section `objective.sequence.proposal`: laws that draw samples by themselves."""
+    """List the sections for `objective.sequence.proposal`: laws that can be sampled."""
     return {kind: section for kind, section in sequence_sections().items() if hasattr(SEQUENCE_LAWS[kind], "draw")}
 
 
 def token_sections() -> Sections:
-    """The section `objective.token`."""
+    """List the sections for `objective.token`."""
     return _sections(TOKEN_LAWS)
 
 
 def reward_sections() -> Sections:
-    """The section `objective.sequence.reward`: `clip` keeps a reward in [0, clip], as the authors' 1."""
+    """List the sections for `objective.sequence.reward`; `clip` limits a reward to [0, clip], the authors' to 1."""
     return _sections(REWARDS, clipped=REWARDS.keys() - UNCLIPPED)
 
 
@@ -84,17 +84,17 @@ CHOICES: dict[str, Callable[[], Sections]] = {
     "proposal": proposal_sections,
     "substitutes": token_sections,
 }
-"""Arguments that are themselves built: the sections to choose from."""
+"""The sections to choose from, for arguments that are built from a section themselves."""
 
 
 def choices(item: Field[Any]) -> Sections | None:
-    """The sections to choose from for a field, which its metadata name; None for a field that is a plain value."""
+    """List the sections to choose from for a field, by its metadata; None for a field that is a plain value."""
     function = item.metadata.get("choices")
     return None if function is None else function()
 
 
 def without_starts(section: Any) -> Any:
-    """A model's section without what only tells where its weights begin, for weights that will be loaded."""
+    """Drop from a model's section what only sets initial weights, for weights that will be loaded."""
     changes: dict[str, Any] = {}
     for item in fields(section):
         value = getattr(section, item.name)
@@ -113,7 +113,7 @@ def _sections(classes: Mapping[str, Any], clipped: Collection[str] = ()) -> Sect
 
 @cache
 def _section(kind: str, built: Any, *, clip: bool) -> type:
-    """The record of a constructor's arguments; its attribute `built` is the class."""
+    """Make the record of a constructor's arguments; its attribute `built` is the class."""
     hints = get_type_hints(built.__init__)
     arguments = inspect.signature(built.__init__).parameters.values()
     keys = [key for argument in arguments if argument.name in hints for key in _keys(argument, hints[argument.name])]
@@ -123,7 +123,7 @@ def _section(kind: str, built: Any, *, clip: bool) -> type:
 
 
 def _keys(argument: inspect.Parameter, hint: Any) -> Iterator[Key]:
-    """The keys that stand for an argument: none for what the corpus knows, or what no YAML file can say."""
+    """Yield the keys that stand for an argument: none for what the corpus knows or YAML cannot express."""
     name, required = argument.name, argument.default is inspect.Parameter.empty
     expressible = _expressible(hint)
     if name == "embeddings":  # a file of word vectors, in which EOS may have one
@@ -140,7 +140,7 @@ def _keys(argument: inspect.Parameter, hint: Any) -> Iterator[Key]:
 
 
 def _expressible(hint: Any) -> Any:
-    """A type without tensors and dtypes; None where nothing is left."""
+    """Drop tensors and dtypes from a type; None where nothing is left."""
     union = get_origin(hint) in (Union, UnionType)
     parts = [part for part in (get_args(hint) if union else (hint,)) if part not in (Tensor, torch.dtype)]
     return reduce(or_, parts) if set(parts) - {type(None)} else None

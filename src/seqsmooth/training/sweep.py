@@ -1,4 +1,4 @@
-"""What a sweep file asks for: the rows of a table for several seeds, or every point of a grid."""
+"""Sweeps: losses of a base for several seeds, or every point of a grid of values."""
 
 from __future__ import annotations
 
@@ -44,18 +44,18 @@ class Planned:
 
     @property
     def source(self) -> str:
-        """The file that it is of, and the loss."""
+        """The file and the loss, for messages."""
         return self.file.name if self.loss is None else f"{self.file.name} --loss {self.loss}"
 
     def words(self) -> list[str]:
-        """The words of the command line that do it."""
+        """The words after `seqsmooth` that train it."""
         base = [str(self.file), *([] if self.loss is None else ["--loss", self.loss])]
         values = [word for key, value in self.overrides for word in (f"--{key}", value)]
         return ["train", *base, "--run", str(self.folder), *values, "--seed", str(self.seed)]
 
 
 def plan_sweep(path: str | Path, runs: Path, overrides: Sequence[tuple[str, str]] = ()) -> list[Planned]:
-    """The runs of a sweep, in the order in which they are to be done: all of one seed, then the next.
+    """List the runs of a sweep in the order in which they are trained: all of one seed, then the next.
 
     A sweep lists `losses` of its base, where a `*` stands for any letters (all losses by default); or, as a file of its
     own, `configs`: files and rows, `BASE/LOSS`. It also has a list `seeds`; `overrides` by dotted key; and a `grid`,
@@ -91,7 +91,7 @@ def plan_sweep(path: str | Path, runs: Path, overrides: Sequence[tuple[str, str]
 
 
 def _rows(path: str | Path) -> tuple[Mapping[str, Any], list[tuple[Path, str | None]]]:
-    """What a sweep says, and the file and the loss of each of its rows."""
+    """Read a sweep: its keys, and the file and the loss of each of its rows."""
     base, name = open_sweep(path)
     if name is not None:
         sweep = base.sweeps[name]
@@ -115,7 +115,7 @@ def _check_keys(sweep: Mapping[str, Any], keys: Sequence[str]) -> None:
 
 
 def _matching(base: Base, patterns: Any) -> list[str]:
-    """The losses of a base that a list of names asks for, each once; a `*` in a name stands for any letters."""
+    """Find the losses of a base that match a list of names, each once; a `*` in a name stands for any letters."""
     checks.must(isinstance(patterns, list) and len(patterns) > 0, "losses", "a list of names", patterns)
     names: dict[str, None] = {}
     for pattern in map(str, patterns):
@@ -127,7 +127,7 @@ def _matching(base: Base, patterns: Any) -> list[str]:
 
 
 def each_once(planned: Iterable[Planned]) -> list[Planned]:
-    """The runs without those that come again; two different ones of one folder are refused, for one would be lost."""
+    """Drop repeated runs. Two different runs of one folder are an error, since one would be lost."""
     firsts: dict[Path, Planned] = {}
     for each in planned:
         first = firsts.setdefault(each.folder, each)
@@ -142,7 +142,7 @@ def each_once(planned: Iterable[Planned]) -> list[Planned]:
 
 
 def check_files(planned: Iterable[Planned]) -> None:
-    """Check that the corpus and the word vectors of every run are there: better now than when its turn comes."""
+    """Check that the corpus and the word vectors of every run exist, before the first run starts."""
     for each in planned:
         corpus = find_corpus(each.config.data.folder)
         for key, name in _vectors(plain(each.config)):
@@ -150,7 +150,7 @@ def check_files(planned: Iterable[Planned]) -> None:
 
 
 def _vectors(section: Mapping[str, Any], above: str = "") -> Iterator[tuple[str, str]]:
-    """The files of word vectors that a config names, by dotted key."""
+    """Yield the dotted keys of a config that name files of word vectors, and the files."""
     for key, value in section.items():
         if isinstance(value, Mapping):
             yield from _vectors(value, f"{above}{key}.")
@@ -159,7 +159,7 @@ def _vectors(section: Mapping[str, Any], above: str = "") -> Iterator[tuple[str,
 
 
 def short_keys(keys: Sequence[str]) -> dict[str, str]:
-    """The last parts of dotted keys, as many as tell them apart.
+    """Shorten dotted keys to as many of their last parts as tell them apart.
 
     >>> short_keys(["objective.sequence.tau", "objective.token.alpha", "model.alpha"])
     {'objective.sequence.tau': 'tau', 'objective.token.alpha': 'token.alpha', 'model.alpha': 'model.alpha'}
@@ -174,7 +174,7 @@ def short_keys(keys: Sequence[str]) -> dict[str, str]:
 
 
 def _points(grid: Any) -> Iterator[dict[str, Scalar]]:
-    """Every combination of the values; the last key varies fastest."""
+    """Yield every combination of the values of a grid; the last key varies fastest."""
     lists = {} if grid is None else grid
     checks.must(isinstance(lists, dict), "grid", "a mapping from dotted keys to lists of values", repr(grid))
     for key, values in lists.items():
@@ -187,7 +187,7 @@ def _points(grid: Any) -> Iterator[dict[str, Scalar]]:
 def _changes(
     file: Path, loss: str | None, every: Sequence[tuple[str, str]], point: Mapping[str, Scalar]
 ) -> Iterator[tuple[str, str]]:
-    """What makes a point of a grid: its values, and a name and a row that tell it from the others."""
+    """Yield the overrides of a point of a grid: its values, and a name and a row that tell it from the others."""
     if not point:
         return
     short = short_keys(list(point))
@@ -201,7 +201,7 @@ def _changes(
 
 
 def _yaml(key: str, value: Any) -> str:
-    """A value as a word of a command line; JSON is YAML."""
+    """Write a value as a word of a command line; JSON is YAML."""
     try:
         return json.dumps(value)
     except TypeError:  # YAML knows dates, and sets
@@ -216,6 +216,6 @@ def _seed(text: str) -> int:
 
 
 def _word(value: Scalar) -> str:
-    """A value as part of the name of a folder."""
+    """Write a value as part of the name of a folder."""
     word = value if isinstance(value, str) else json.dumps(value)
     return "".join(letter if letter.isalnum() or letter in "-+._" else "-" for letter in word)

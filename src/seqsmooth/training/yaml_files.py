@@ -37,7 +37,7 @@ def parse_yaml(text: str, where: str) -> Any:
 
 @lru_cache(maxsize=1024)
 def _parse_once(text: str) -> Any:
-    """The value of a text, parsed once: the runs of a sweep share their files."""
+    """Parse a text once, since the runs of a sweep share their files."""
     import yaml
 
     return yaml.load(text, _strict_loader())
@@ -45,7 +45,7 @@ def _parse_once(text: str) -> Any:
 
 @cache
 def _strict_loader() -> type[Any]:
-    """YAML's safe loader, which would silently take the last of two values for one key."""
+    """Make YAML's safe loader refuse a second value for one key, of which it would silently take the last."""
     import yaml
 
     class Loader(yaml.SafeLoader):
