@@ -52,6 +52,7 @@ def test_it_leaves_a_page(place: Path) -> None:
     assert (place / "data" / "demo" / "corpus.json").is_file(), "where the configs look for it"
 
 
+@pytest.mark.slow
 def test_a_second_time_nothing_is_made_again(
     place: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -68,6 +69,7 @@ def test_a_second_time_nothing_is_made_again(
     assert "\r" not in told.err
 
 
+@pytest.mark.slow
 def test_another_corpus_or_another_length_is_refused(
     place: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:

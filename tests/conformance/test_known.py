@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 import torch
 
+from oracles.interpreter import quicken
 from seqsmooth.cli.main import main
 from seqsmooth.conformance import RULES, ConformanceReport, known, page
 from seqsmooth.conformance.contract import RuleResult, not_run
@@ -31,6 +32,7 @@ def published() -> dict[str, dict[str, str]]:
 @pytest.mark.skipif(torch.cuda.is_available(), reason="the page is about the CPU, kernels in Triton's interpreter")
 def test_the_page_is_what_the_command_writes(tmp_path: Path) -> None:
     """`seqsmooth conformance --known --page docs/conformance.md` brings it up to date."""
+    quicken()
     copy, file = tmp_path / "page.md", tmp_path / "found.json"
     copy.write_text(PAGE, encoding="utf-8")
     assert main(["conformance", "--known", "--page", str(copy), "--json", str(file)]) == 0

@@ -6,6 +6,7 @@ builds the table of dtypes anew: a third of the time of a test. What is computed
 
 from __future__ import annotations
 
+import importlib.util
 import inspect
 from functools import cache
 from typing import Any
@@ -14,6 +15,8 @@ from typing import Any
 @cache
 def quicken() -> None:
     """Replace two functions of the interpreter of Triton 3.6; in another version, those that are there."""
+    if importlib.util.find_spec("triton") is None:
+        return
     import triton.language as tl
     from triton.runtime import interpreter
 
