@@ -11,7 +11,7 @@ from torch.nn import functional as F
 
 from oracles.kernel_jobs import in_double, slack, some_job
 from seqsmooth.ops.cross_entropy import losses, plain_losses
-from seqsmooth.ops.head import linear_losses
+from seqsmooth.ops.head import Head
 
 pytest.importorskip("triton")
 
@@ -27,7 +27,7 @@ def test_head(kernels: torch.device, kind: str, bias: bool, chunk: int | None, u
     given = [torch.randn(rows, width), torch.randn(vocab_size, width)] + ([torch.randn(vocab_size)] if bias else [])
     ours = [value.to(kernels).requires_grad_() for value in given]
     exact = [value.to(kernels).double().requires_grad_() for value in given]
-    found = linear_losses(ours[0], ours[1], ours[2] if bias else None, job, chunk)
+    found = Head(ours[0], ours[1], ours[2] if bias else None, chunk).losses(job)
     logits = F.linear(*exact)
     expected = plain_losses(logits, in_double(job))
     torch.testing.assert_close(found.smoothed.double(), expected.smoothed, rtol=1e-5, atol=1e-5)
@@ -40,7 +40,7 @@ def test_head(kernels: torch.device, kind: str, bias: bool, chunk: int | None, u
         torch.testing.assert_close(slope.double(), right, rtol=1e-5, atol=1e-5)
         torch.testing.assert_close(slope, repeat)
     with torch.no_grad():
-        assert linear_losses(ours[0], ours[1], ours[2] if bias else None, job, chunk).smoothed == found.smoothed
+        assert Head(ours[0], ours[1], ours[2] if bias else None, chunk).losses(job).smoothed == found.smoothed
 
 
 class _Cut(torch.autograd.Function):
@@ -57,7 +57,7 @@ def test_below_a_cut_there_is_no_gradient(kernels: torch.device) -> None:
     job = some_job("labels", 5, 37, kernels, entropy=False, reduced=True)
     hidden, weight = (torch.randn(rows, 6, device=kernels, requires_grad=True) for rows in (5, 37))
     logits = torch.randn(5, 37, device=kernels, requires_grad=True)
-    for made in (linear_losses(hidden, weight, None, job, None), losses(logits, job)):
+    for made in (Head(hidden, weight, None, None).losses(job), losses(logits, job)):
         _Cut.apply(made.smoothed).backward()
     assert all(value.grad is None for value in (hidden, weight, logits))
 
@@ -71,7 +71,7 @@ def test_head_in_half_precision_is_as_good_as_eager(kernels: torch.device, chunk
     ours = [value.to(kernels).requires_grad_() for value in given]
     eager = [value.to(kernels).requires_grad_() for value in given]
     exact = [value.to(kernels).double().requires_grad_() for value in given]
-    slopes = torch.autograd.grad(linear_losses(ours[0], ours[1], None, job, chunk).smoothed, ours)
+    slopes = torch.autograd.grad(Head(ours[0], ours[1], None, chunk).losses(job).smoothed, ours)
     theirs = torch.autograd.grad(plain_losses(F.linear(*eager), job).smoothed, eager)
     right = torch.autograd.grad(plain_losses(F.linear(*exact), in_double(job)).smoothed, exact)
     for slope, their, exactly in zip(slopes, theirs, right, strict=True):
@@ -85,7 +85,7 @@ def test_head_ignores_what_is_in_ignored_rows(kernels: torch.device, kind: str) 
     hidden = torch.randn(5, 3, device=kernels)
     hidden[2] = torch.nan
     leaf, weight = hidden.requires_grad_(), torch.randn(37, 3, device=kernels, requires_grad=True)
-    linear_losses(leaf, weight, None, job, 2).smoothed.backward()
+    Head(leaf, weight, None, 2).losses(job).smoothed.backward()
     assert leaf.grad is not None
     assert weight.grad is not None
     assert leaf.grad[2].tolist() == [0.0] * 3
@@ -96,13 +96,13 @@ def test_head_ignores_what_is_in_ignored_rows(kernels: torch.device, kind: str) 
 def test_head_by_rows_and_twice_differentiated(kernels: torch.device) -> None:
     job = some_job("slots", 4, 9, kernels, entropy=True, reduced=True)
     hidden, weight = torch.randn(4, 3, device=kernels), torch.randn(9, 3, device=kernels)
-    by_row = linear_losses(hidden, weight, None, job.per_row(), 2)
-    whole = linear_losses(hidden, weight, None, job, 2)
+    by_row = Head(hidden, weight, None, 2).losses(job.per_row())
+    whole = Head(hidden, weight, None, 2).losses(job)
     torch.testing.assert_close(job.reduce(by_row).smoothed, whole.smoothed)
     results = []
     for compute, dtype in ((job, torch.float32), (in_double(job), torch.float64)):
         leaves = [hidden.to(dtype).requires_grad_(), weight.to(dtype).requires_grad_()]
-        slopes = torch.autograd.grad(linear_losses(*leaves, None, compute, None).smoothed, leaves, create_graph=True)
+        slopes = torch.autograd.grad(Head(*leaves, None, None).losses(compute).smoothed, leaves, create_graph=True)
         results.append(torch.autograd.grad(sum(slope.square().sum() for slope in slopes), leaves))
     for found, expected in zip(*results, strict=True):
         torch.testing.assert_close(found.double(), expected, rtol=1e-4, atol=1e-5)

@@ -93,9 +93,12 @@ def shape(name: str, value: Tensor, *sizes: int | None, letters: str) -> None:
     """Check a tensor's shape against `sizes`, where None admits any size; `letters` names it, as in "(B, T)"."""
     is_tensor(name, value)
     given = tuple(value.shape)
-    wanted = tuple([own if size is None else size for size, own in zip(sizes, given, strict=False)])
-    if len(given) == len(sizes) and given == wanted:
-        return
+    if len(given) == len(sizes):
+        for size, own in zip(sizes, given, strict=True):
+            if size is not None and size != own:
+                break
+        else:
+            return
     sized = str(tuple("*" if size is None else size for size in sizes)).replace("'", "")
     known = "" if all(size is None for size in sizes) else f" = {sized}"
     raise wrong(name, f"of shape {letters}{known}", given)
@@ -103,15 +106,17 @@ def shape(name: str, value: Tensor, *sizes: int | None, letters: str) -> None:
 
 def integers(name: str, value: Tensor) -> None:
     """Check a tensor of ids."""
-    is_tensor(name, value)
-    if value.dtype == torch.int64:  # as nearly all are
+    if isinstance(value, Tensor) and value.dtype is torch.int64:  # as nearly all are
         return
+    is_tensor(name, value)
     counted = not (value.is_floating_point() or value.is_complex() or value.dtype == torch.bool)
     must(counted, name, "a tensor of whole numbers", value.dtype)
 
 
 def floats(name: str, value: Tensor) -> None:
     """Check a tensor of real numbers."""
+    if isinstance(value, Tensor) and value.is_floating_point():  # as nearly all are
+        return
     is_tensor(name, value)
     must(value.is_floating_point(), name, "a floating-point tensor", value.dtype)
 

@@ -117,7 +117,7 @@ def cross_entropy(
     target.check(logits.shape[-1], ignore_index, name="logits")
     checks.flag("inplace", inplace)
     job = reduced_job(target, reduction, num_items, ignore_index=ignore_index, inplace=inplace)
-    result = losses(logits.reshape(-1, logits.shape[-1]), job).smoothed
+    result = losses(logits, job).smoothed
     return result if job.reduced else result.reshape(target.shape)
 
 
@@ -145,26 +145,25 @@ def reduced_job(
 
 
 def losses(
-    logits: Tensor,  # (N, V)
+    logits: Tensor,  # (..., V), of N rows
     job: Job,
 ) -> RowLosses:
     """Cross entropy, entropy and NLL of rows of logits, by kernels where they can run."""
     job.wait()
     if dispatch.fused(logits):
-        from seqsmooth.ops.kernels import autograd, sorted_target
-
-        parts = sorted_target.fitting(job.target)
+        parts = dispatch.kernels("sorted_target").fitting(job.target)
         if parts is not None:
-            return RowLosses(*autograd.row_losses(logits, job, parts))
+            return RowLosses(*dispatch.kernels("autograd").row_losses(logits, job, parts))
     return plain_losses(logits, job)
 
 
 def plain_losses(
-    logits: Tensor,  # (N, V)
+    logits: Tensor,  # (..., V), of N rows
     job: Job,
 ) -> RowLosses:
-    """The same in plain torch, whatever the environment says."""
+    """Cross entropy, entropy and NLL in plain torch, whatever the environment says."""
     job = job.flat()
+    logits = logits.reshape(-1, logits.shape[-1])
     kept = job.target.kept(job.ignore_index)
     settled = job.target.settle(job.ignore_index)
     # Overwriting ignored rows, rather than multiplying them by 0, keeps their NaN and inf out of the gradient too.

@@ -12,7 +12,8 @@ from __future__ import annotations
 import importlib.util
 import os
 from functools import cache
-from typing import Literal, cast
+from importlib import import_module
+from typing import Any, Literal
 
 import torch
 from torch import Tensor
@@ -23,14 +24,23 @@ from seqsmooth.ops import checks
 Choice = Literal["auto", "torch", "triton"]
 CHOICES: tuple[Choice, ...] = ("auto", "torch", "triton")
 VARIABLE = "SEQSMOOTH_KERNELS"
+# `os.environ.get` encodes and decodes at each look, which is a large part of a small launch.
+_ENVIRONMENT: dict[Any, Any] = os.environ._data  # type: ignore[attr-defined]
+_KEY, _INTERPRETED = (os.environ.encodekey(name) for name in (VARIABLE, "TRITON_INTERPRET"))
+_ASKED: dict[Any, Choice] = {os.environ.encodevalue(name): name for name in CHOICES}
+_ONE = os.environ.encodevalue("1")
 
 
 def choice() -> Choice:
     """What the environment asks for."""
-    asked = os.environ.get(VARIABLE, "auto")
-    if asked not in CHOICES:
-        checks.one_of(VARIABLE, asked, CHOICES)
-    return cast(Choice, asked)
+    asked = _ENVIRONMENT.get(_KEY)
+    if asked is None:
+        return "auto"
+    known = _ASKED.get(asked)
+    if known is None:
+        checks.one_of(VARIABLE, os.environ[VARIABLE], CHOICES)
+    assert known is not None
+    return known
 
 
 def fused(*values: Tensor | None) -> bool:
@@ -60,6 +70,12 @@ def installed() -> bool:
     return importlib.util.find_spec("triton") is not None
 
 
+@cache
+def kernels(name: str) -> Any:
+    """A module of kernels, imported when the first of them runs; an import statement takes longer at every call."""
+    return import_module(f"seqsmooth.ops.kernels.{name}")
+
+
 def path() -> str:
     """What a tensor on the GPU of this machine would meet: "triton" or "torch"."""
     if choice() == "torch" or not installed():
@@ -68,7 +84,7 @@ def path() -> str:
 
 
 def _interpreted() -> bool:
-    return os.environ.get("TRITON_INTERPRET") == "1"
+    return bool(_ENVIRONMENT.get(_INTERPRETED) == _ONE)
 
 
 def finest(device: torch.device) -> torch.dtype:

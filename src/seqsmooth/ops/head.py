@@ -68,36 +68,25 @@ def linear_cross_entropy(
     check_head(hidden, weight, bias, chunk)
     target.check(weight.shape[0], ignore_index, name="weight")
     job = reduced_job(target, reduction, num_items, ignore_index=ignore_index)
-    result = linear_losses(hidden.reshape(-1, hidden.shape[-1]), weight, bias, job, chunk).smoothed
+    result = Head(hidden, weight, bias, chunk).losses(job).smoothed
     return result if job.reduced else result.reshape(target.shape)
-
-
-def linear_losses(
-    hidden: Tensor,  # (N, D)
-    weight: Tensor,  # (V, D)
-    bias: Tensor | None,  # (V,)
-    job: Job,
-    chunk: int | None,
-) -> RowLosses:
-    """`losses` of the head's logits."""
-    return Head(hidden, weight, bias, chunk).losses(job)
 
 
 class Head:
     """What makes logits, taken as checked; used once.
 
     Args:
-        hidden: as in `linear_cross_entropy`.
-        weight: likewise.
-        bias: likewise.
-        chunk: likewise.
+        hidden: last hidden states of N positions.
+        weight: the output matrix.
+        bias: the output bias.
+        chunk: rows of logits that may be in memory at once.
         begin: whether to ask for the first logits right now, where kernels run: the GPU computes them while the host
             is busy with targets.
     """
 
     def __init__(
         self,
-        hidden: Tensor,  # (N, D)
+        hidden: Tensor,  # (..., D)
         weight: Tensor,  # (V, D)
         bias: Tensor | None,  # (V,)
         chunk: int | None,
@@ -113,19 +102,14 @@ class Head:
         self._fused = dispatch.fused(hidden, weight, bias)
         self._first: Logits | None = None
         if begin and self._fused:
-            from seqsmooth.ops.kernels.autograd import Logits
-
-            self._first = Logits.first(hidden, weight, chunk)
+            self._first = dispatch.kernels("autograd").Logits.first(hidden, weight, chunk)
 
     def losses(self, job: Job) -> RowLosses:
         """`losses` of the logits."""
         first, self._first = self._first, None  # its memory is free again as soon as may be
-        if job.reduced and self._fused:
-            from seqsmooth.ops.kernels import autograd, sorted_target
-
-            if sorted_target.fitting(job.target) is not None:
-                given = (self.hidden, self.weight, self.bias, job)
-                return RowLosses(*autograd.head_losses(*given, self.chunk, first))
+        if job.reduced and self._fused and dispatch.kernels("sorted_target").fitting(job.target) is not None:
+            given = (self.hidden, self.weight, self.bias, job)
+            return RowLosses(*dispatch.kernels("autograd").head_losses(*given, self.chunk, first))
         del first
         job.wait()
         return job.reduce(_again_in_backward(self.hidden, self.weight, self.bias, job.per_row(), self.chunk))
@@ -140,6 +124,7 @@ def _again_in_backward(
 ) -> RowLosses:
     """Losses of rows, each chunk computed once more in the backward pass: for that the losses need not be a sum."""
     job = job.flat()
+    hidden = hidden.reshape(-1, hidden.shape[-1])
     rows = chunk or max(1, CHUNK_ELEMENTS // weight.shape[0])
     # Or else an ignored row of NaN would meet its zero gradient in that of the weight.
     hidden = hidden.masked_fill(~job.target.kept(job.ignore_index).unsqueeze(-1), 0)

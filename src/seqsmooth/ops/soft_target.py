@@ -35,7 +35,8 @@ class Rows:
             raise checks.wrong("rows.table", "a table, as DenseTable.of(values)", checks.described(self.table))
         checks.integers("rows.index", self.index)
         checks.floats("rows.weights", self.weights)
-        checks.must(self.index.dim() >= 1, "rows.index", "of shape (..., J)", "a scalar")
+        if self.index.dim() < 1:
+            raise checks.wrong("rows.index", "of shape (..., J)", "a scalar")
         if self.index.dtype != torch.int64:
             object.__setattr__(self, "index", self.index.long())
 
@@ -65,18 +66,21 @@ class SoftTarget:
     rows: tuple[Rows, ...] = ()
 
     def __post_init__(self) -> None:
-        checks.integers("ids", self.ids)
-        checks.floats("weights", self.weights)
-        checks.must(self.ids.dim() >= 1, "ids", "of shape (..., K)", "a scalar")
-        shape = self.ids.shape
-        if shape != self.weights.shape:
-            raise checks.wrong("weights", f"of the shape of `ids`, {tuple(shape)}", tuple(self.weights.shape))
-        if not isinstance(self.rows, tuple):
-            raise checks.wrong("rows", "a tuple of Rows", checks.described(self.rows))
-        checks.device("weights", self.weights, self.ids.device)
-        if self.ids.dtype != torch.int64:
-            object.__setattr__(self, "ids", self.ids.long())
-        for row in self.rows:
+        ids, weights, rows = self.ids, self.weights, self.rows
+        checks.integers("ids", ids)
+        checks.floats("weights", weights)
+        shape = ids.shape
+        if not shape:
+            raise checks.wrong("ids", "of shape (..., K)", "a scalar")
+        if shape != weights.shape:
+            raise checks.wrong("weights", f"of the shape of `ids`, {tuple(shape)}", tuple(weights.shape))
+        if not isinstance(rows, tuple):
+            raise checks.wrong("rows", "a tuple of Rows", checks.described(rows))
+        if weights.device != ids.device:
+            checks.device("weights", weights, ids.device)
+        if ids.dtype != torch.int64:
+            object.__setattr__(self, "ids", ids.long())
+        for row in rows:
             if not isinstance(row, Rows):
                 raise checks.wrong("rows", "a tuple of Rows", f"one with {checks.described(row)}")
             given = row.index.shape

@@ -125,9 +125,8 @@ def truth(
 ) -> Candidates:
     """All mass on the ground truth, but for a share that goes to the rows of a table, if there is one."""
     if source.fused:
-        from seqsmooth.ops.kernels import targets as kernels
-
-        return kernels.truth(source, share, table)
+        made: Candidates = dispatch.kernels("targets").truth(source, share, table)
+        return made
     mask = source.mask
     labels = torch.where(mask, source.targets, IGNORED).unsqueeze(1)
     ids = labels.unsqueeze(-1)
@@ -169,9 +168,8 @@ def expectation(
         listed: whether the rows must be lists of tokens, as a token law that multiplies them wants them.
     """
     if _fits(source, pool):
-        from seqsmooth.ops.kernels import targets as kernels
-
-        return kernels.expectation(source, pool, law, alpha, table, listed=listed)
+        made: Candidates = dispatch.kernels("targets").expectation(source, pool, law, alpha, table, listed=listed)
+        return made
     base = truth(source)
     index, background = _marginals(source, base, pool, law)
     spread = alpha * background[:, None, :, None]
@@ -184,9 +182,8 @@ def samples(
 ) -> Candidates:
     """Samples of equal weight beside the truth, on the ground truth's prefix."""
     if _fits(source, pool):
-        from seqsmooth.ops.kernels import targets as kernels
-
-        return kernels.samples(source, pool, law, count, generator, alpha)
+        made: Candidates = dispatch.kernels("targets").samples(source, pool, law, count, generator, alpha)
+        return made
     drawn = draws(source, pool, law, count, generator)
     return stack(source, drawn, alpha, lazy=True)
 
@@ -194,9 +191,8 @@ def samples(
 def draws(source: Source, pool: Pool, law: ChangeLaw, count: int, generator: Generator | None) -> Draws:
     """`count` independent samples of each sequence, with their probability."""
     if _fits(source, pool):
-        from seqsmooth.ops.kernels import targets as kernels
-
-        return kernels.draws(source, pool, law, count, generator)
+        made: Draws = dispatch.kernels("targets").draws(source, pool, law, count, generator)
+        return made
     base = truth(source)
     flip, *others = (part.unsqueeze(1) for part in chances(source, base, pool, law))  # (B, 1, T) each
     tokens = base.sequences
@@ -271,8 +267,7 @@ def weigh(source: Source, drawn: Draws, scores: Tensor, law: WeighingLaw, *, laz
     """The stack of draws that a law weighs by their scores (B, L)."""
     beside = drawn.beside_truth
     if beside is not None and lazy and scores.is_floating_point():
-        from seqsmooth.ops.kernels import importance as kernels
-
+        kernels = dispatch.kernels("importance")
         if scores.shape[1] <= kernels.MOST_SAMPLES:
             log_prob, batchwise = drawn.log_prob if law.weights == "literal" else None, law.weights == "batch"
             mask = beside.mask.squeeze(1)
@@ -323,6 +318,4 @@ def _fits(source: Source, pool: Pool) -> bool:
     """Whether kernels take these targets and this pool."""
     if not (pool.alike and source.fused):
         return False
-    from seqsmooth.ops.kernels import targets as kernels
-
-    return source.targets.shape[1] <= kernels.MOST_STEPS
+    return bool(source.targets.shape[1] <= dispatch.kernels("targets").MOST_STEPS)

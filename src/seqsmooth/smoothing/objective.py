@@ -98,6 +98,7 @@ class Objective(Precise):
         self.sequence_tables = sequence.prepare(setting)
         self.setting = replace(setting, sequence_tables=self.sequence_tables)
         self._reading = self.setting.reading(ignore_index)
+        self._laws = sequence, token  # a module looks its parts up slowly
         # Where to look for all tensors: `buffers()` spends its time on their names.
         self._places = [
             (module._buffers, name)
@@ -106,7 +107,6 @@ class Objective(Precise):
             if value is not None
         ]
 
-    @torch.no_grad()
     def propose(
         self,
         targets: Tensor,  # (B, T) int64
@@ -129,14 +129,14 @@ class Objective(Precise):
                 reading their tensors yourself.
         """
         if stream is None:
-            return self._propose(targets, references, generator, self.setting)
+            return self._without_grad(targets, references, generator, self.setting)
         rule = "a torch.cuda.Stream"
         checks.must(isinstance(stream, torch.cuda.Stream), "stream", rule, checks.described(stream))
         # It starts after all that came before on the current stream. So memory that it takes over from an earlier step
         # is no longer read there, and needs no `record_stream`.
         stream.wait_stream(torch.cuda.current_stream(stream.device))
         with torch.cuda.stream(stream):
-            candidates = self._propose(targets, references, generator, self.setting)
+            candidates = self._without_grad(targets, references, generator, self.setting)
         return replace(candidates, stream=stream, given=(targets, references))
 
     def forward(
@@ -161,14 +161,15 @@ class Objective(Precise):
             inplace: as in `cross_entropy`: the gradient may take the memory of the logits.
         """
         checks.floats("logits", logits)
-        checks.must(logits.dim() in (3, 4), "logits", "of shape (B, K', T, V) or (B, T, V)", tuple(logits.shape))
+        if logits.dim() not in (3, 4):
+            raise checks.wrong("logits", "of shape (B, K', T, V) or (B, T, V)", tuple(logits.shape))
         vocab_size = logits.shape[-1]
         self._check_vocabulary("logits", vocab_size)
         ready = self._ready(candidates, generator, vocab_size)
         check_positions("logits", logits, ready.target, "V", single=logits.dim() == 3)
         ready.target.check(vocab_size, name="logits")
         job = self._job(ready, reduction, num_items, inplace=inplace)
-        return _loss(losses(logits.reshape(-1, vocab_size), job), ready, job)
+        return _loss(losses(logits, job), ready, job)
 
     def head(
         self,
@@ -184,10 +185,10 @@ class Objective(Precise):
     ) -> Loss:
         """The loss from hidden states: at most `chunk` rows of logits are ever in memory."""
         check_head(hidden, weight, bias, chunk)
-        checks.must(hidden.dim() in (3, 4), "hidden", "of shape (B, K', T, D) or (B, T, D)", tuple(hidden.shape))
+        if hidden.dim() not in (3, 4):
+            raise checks.wrong("hidden", "of shape (B, K', T, D) or (B, T, D)", tuple(hidden.shape))
         self._check_vocabulary("weight", weight.shape[0])
-        flat = hidden.reshape(-1, hidden.shape[-1])
-        head = Head(flat, weight, bias, chunk, begin=reduction != "none")
+        head = Head(hidden, weight, bias, chunk, begin=reduction != "none")
         ready = self._ready(candidates, generator, weight.shape[0])
         check_positions("hidden", hidden, ready.target, "D", single=hidden.dim() == 3)
         ready.target.check(weight.shape[0], name="weight")
@@ -232,6 +233,17 @@ class Objective(Precise):
         """The share of positions that the sequence law changes, before its `alpha`, as far as it can be told."""
         return self.sequence.change_rate(self.truth(targets, references))
 
+    def _without_grad(
+        self, targets: Tensor, references: Tensor | None, generator: Generator | None, setting: Setting
+    ) -> Candidates:
+        """Propose with no graph: `torch.no_grad` takes longer than all the checks."""
+        before = torch.is_grad_enabled()
+        torch._C._set_grad_enabled(False)
+        try:
+            return self._propose(targets, references, generator, setting)
+        finally:
+            torch._C._set_grad_enabled(before)
+
     def _propose(
         self,
         targets: Tensor,  # (B, T)
@@ -248,15 +260,16 @@ class Objective(Precise):
             checks.integers("references", references)
             checks.shape("references", references, targets.shape[0], None, None, letters="(B, R, S)")
             checks.device("references", references, targets.device)
-            references = references.long()
-        truth = self.truth(targets.long(), references, setting)
+            references = references if references.dtype is torch.int64 else references.long()
+        truth = self.truth(targets if targets.dtype is torch.int64 else targets.long(), references, setting)
         if checks.visible(targets):
             self._check_values(truth)
-        made = self.token.smooth_truth(truth) if self.sequence.only_truth else None
+        sequence, token = self._laws
+        made = token.smooth_truth(truth) if sequence.only_truth else None
         if made is None:
-            made = self.sequence.measure(truth, lazy=self.lazy, generator=generator)
-            target = self.token.spread(made.target, setting, generator)
-            made = aim(made, target if self.token.keeps_empty else target.where(made.mask))
+            made = sequence.measure(truth, lazy=self.lazy, generator=generator)
+            target = token.spread(made.target, setting, generator)
+            made = aim(made, target if token.keeps_empty else target.where(made.mask))
         return made if made.maker == self.key else replace(made, maker=self.key)
 
     def _check_values(self, truth: Truth) -> None:
@@ -285,8 +298,7 @@ class Objective(Precise):
         if setting.vocab_size is None:  # which the model tells, then
             self.specials.check(vocab_size)
             setting = replace(setting, vocab_size=vocab_size)
-        with torch.no_grad():
-            return self._propose(candidates, None, generator, setting)
+        return self._without_grad(candidates, None, generator, setting)
 
     def _job(
         self,

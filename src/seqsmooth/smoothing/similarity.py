@@ -210,14 +210,18 @@ class Similarity(TokenLaw):
     def spread(self, target: SoftTarget, setting: Setting, generator: Generator | None) -> SoftTarget:
         """A row of M for each slot, or one of S beside it; rows of other tables are multiplied by M."""
         kept = _matrix_of(setting)
-        table = kept.matrix(self.units, self.counts)
-        rows = tuple(
-            row if row.table.mixed else Rows(self.mix(row.table, setting), row.index, row.weights)
-            for row in target.rows
-        )
+        units = self._buffers["units"]  # `self.units` takes longer
+        assert units is not None
+        table = kept.matrix(units, self._buffers["counts"])
+        rows: tuple[Rows, ...] = ()
+        if target.rows:
+            rows = tuple(
+                row if row.table.mixed else Rows(self.mix(row.table, setting), row.index, row.weights)
+                for row in target.rows
+            )
         if self.mode == "dense" and kept.in_full:  # rows of M say all, and nothing has to be weighed at each step
-            whole = Rows(table, target.ids, target.weights)
-            return SoftTarget(target.ids[..., :0], target.weights[..., :0], (whole, *rows))
+            ids, weights = target.ids, target.weights
+            return SoftTarget(ids.narrow(-1, 0, 0), weights.narrow(-1, 0, 0), (Rows(table, ids, weights), *rows))
         stays = (1 - self.alpha) * target.weights
         if self.mode != "sampled":
             return SoftTarget(target.ids, stays, (Rows(table, target.ids, self.alpha * target.weights), *rows))

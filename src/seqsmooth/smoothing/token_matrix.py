@@ -58,7 +58,7 @@ class KeptMatrix(Tables):
     @property
     def in_full(self) -> bool:
         """Whether all entries are kept."""
-        return self.table is not None and self.neighbours is None
+        return self._buffers["table"] is not None and self._buffers["neighbours"] is None
 
     def matrix(
         self,
@@ -66,16 +66,17 @@ class KeptMatrix(Tables):
         counts: Tensor | None,  # (V,)
     ) -> TokenMatrix:
         """The rows, as a table: those that are kept, or a law that computes them."""
-        if self.table is None:
+        table = self._buffers["table"]  # `self.table` takes longer than all the rest
+        if table is None:
             if self._law.units is not units or self._law.known is not self.known:  # which moving to a device replaces
                 self._law = replace(self._law, units=units, known=self.known, counts=counts)
             return self._law
-        if self._rows is None or self.table is not _values(self._rows):
+        if self._rows is None or table is not _values(self._rows):
             if self.neighbours is None:
                 assert self.masses is not None
-                self._rows = DenseTable(self.table, self.masses, columns=units.shape[0])
+                self._rows = DenseTable(table, self.masses, columns=units.shape[0])
             else:
-                self._rows = SparseTable(self.neighbours, self.table, units.shape[0], distinct=True)
+                self._rows = SparseTable(self.neighbours, table, units.shape[0], distinct=True)
         return self._rows
 
     def take(self, other: KeptMatrix) -> None:

@@ -12,6 +12,7 @@ from seqsmooth.ops.candidates import Candidates
 from seqsmooth.ops.sampling import Generator
 from seqsmooth.ops.soft_target import Rows, SoftTarget
 from seqsmooth.ops.tables import UniformTable
+from seqsmooth.smoothing.law import Tables
 from seqsmooth.smoothing.pools import VOCAB_SIZE_RULE
 from seqsmooth.smoothing.records import Setting, Truth
 from seqsmooth.smoothing.token_law import TokenLaw
@@ -38,6 +39,10 @@ class Uniform(TokenLaw):
     def __init__(self, alpha: float = 0.1) -> None:
         super().__init__(alpha)
 
+    def prepare(self, setting: Setting) -> UniformTables | None:
+        """The row u, where the vocabulary is known."""
+        return None if setting.vocab_size is None else UniformTables(_make_table(setting))
+
     def spread(self, target: SoftTarget, setting: Setting, generator: Generator | None) -> SoftTarget:
         """Q M = (1 - alpha) q + alpha |q| u: all rows of S are the same u, so only the mass of q counts."""
         index, weights = [target.ids], [target.weights]
@@ -60,7 +65,20 @@ class Uniform(TokenLaw):
         return {"alpha": self.alpha}
 
 
+class UniformTables(Tables):
+    """The row u of an objective."""
+
+    def __init__(self, table: UniformTable) -> None:
+        super().__init__()
+        self.table = table
+
+
 def _table(setting: Setting) -> UniformTable:
+    tables = setting.token_tables
+    return tables.table if isinstance(tables, UniformTables) else _make_table(setting)
+
+
+def _make_table(setting: Setting) -> UniformTable:
     """u, without the tokens that get no mass."""
     excluded = setting.specials.ids("unsmoothed")
     if setting.vocab_size is None:

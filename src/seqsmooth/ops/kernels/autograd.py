@@ -24,7 +24,7 @@ ALIGNED = 8
 
 
 def row_losses(
-    logits: Tensor,  # (N, V)
+    logits: Tensor,  # (..., V), of N rows
     job: Job,
     parts: Parts,
 ) -> tuple[Tensor, Tensor]:
@@ -34,7 +34,7 @@ def row_losses(
 
 
 def head_losses(
-    hidden: Tensor,  # (N, D)
+    hidden: Tensor,  # (..., D), of N rows
     weight: Tensor,  # (V, D)
     bias: Tensor | None,  # (V,)
     job: Job,
@@ -64,12 +64,13 @@ class Logits:
     @classmethod
     def first(
         cls,
-        hidden: Tensor,  # (N, D)
+        hidden: Tensor,  # (..., D)
         weight: Tensor,  # (V, D)
         chunk: int | None,
     ) -> Logits:
         """The buffer, with the product for the first chunk on its way."""
         hidden, weight = hidden.detach(), weight.detach()  # which takes less of the host's time than `no_grad`
+        hidden = hidden.reshape(-1, hidden.shape[-1])
         count, vocab_size = hidden.shape[0], weight.shape[0]
         width = padded(vocab_size)
         most = chunk or max(1, CHUNK_BYTES // (width * hidden.element_size()))
@@ -98,24 +99,27 @@ class Logits:
 
     def view(self, rows: int, columns: int) -> Tensor:  # (rows, columns)
         """A corner of the buffer."""
+        if self.buffer.shape == (rows, columns):
+            return self.buffer
         return self.buffer.as_strided((rows, columns), (self.buffer.shape[1], 1))
 
 
 class _RowLosses(torch.autograd.Function):
     @staticmethod
     def forward(ctx: Any, logits: Tensor, job: Job, parts: Parts) -> tuple[Tensor, Tensor]:
-        ctx.prepared = prepare(job, parts, logits)
-        logits = logits if logits.stride(-1) == 1 else logits.contiguous()
+        rows = _in_rows(logits)  # here, where no graph has to hear of it
+        ctx.prepared = prepare(job, parts, rows)
         wanted = ctx.needs_input_grad[0]
         ctx.overwritten = wanted and job.inplace and job.reduced
         if ctx.overwritten:
-            ctx.gradient = logits.detach()
+            ctx.gradient = rows.detach()
             torch.autograd.graph.increment_version(logits)  # whoever saved the logits for a backward pass is told
         else:
-            ctx.gradient = torch.empty_like(logits, memory_format=torch.contiguous_format) if wanted else None
+            ctx.gradient = rows.new_empty(rows.shape) if wanted else None
+        ctx.shape = logits.shape
         ctx.save_for_backward(logits if wanted and not ctx.overwritten else None)
-        by_row = room(logits)
-        run(ctx.prepared, logits, ctx.gradient, None, by_row)
+        by_row = room(rows)
+        run(ctx.prepared, rows, ctx.gradient, None, by_row)
         results = _summed(by_row, job) if job.reduced else by_row
         ctx.mark_non_differentiable(results[1])
         ctx.set_materialize_grads(False)  # or else zeros would be made for that one
@@ -131,16 +135,17 @@ class _RowLosses(torch.autograd.Function):
             once = gradient is not None and not torch.is_grad_enabled()
             checks.must(once, "inplace", "False for a second backward pass, since the logits are gone", True)
             _rescale((gradient,), upstream, job)
-            return gradient, None, None
+            return gradient.view(ctx.shape), None, None
         (logits,) = ctx.saved_tensors
         if torch.is_grad_enabled():
             (again,) = torch.autograd.grad(plain_losses(logits, job)[0], logits, upstream, create_graph=True)
             return again, None, None
+        rows = _in_rows(logits)
         if gradient is None:
-            gradient = torch.empty_like(logits, memory_format=torch.contiguous_format)
-            run(ctx.prepared, logits, gradient, None, room(logits))
-        run_again(ctx.prepared, logits, gradient, upstream)
-        return gradient, None, None
+            gradient = rows.new_empty(rows.shape)
+            run(ctx.prepared, rows, gradient, None, room(rows))
+        run_again(ctx.prepared, rows, gradient, upstream)
+        return gradient.view(ctx.shape), None, None
 
 
 class _HeadLosses(torch.autograd.Function):
@@ -192,6 +197,8 @@ def _chunked(
     wanted: tuple[bool, ...],
 ) -> tuple[tuple[Tensor, Tensor], tuple[Tensor | None, ...]]:
     """The losses, and the gradients that are wanted, chunk by chunk through one buffer of logits."""
+    shape = hidden.shape
+    hidden = hidden.reshape(-1, shape[-1])
     count, vocab_size, most = hidden.shape[0], weight.shape[0], made.rows
     # Partial sums in half precision are as good as one for two chunks, and no more.
     wide = made.chunks > 2 and hidden.dtype != torch.float32
@@ -199,14 +206,16 @@ def _chunked(
     for_weight: Tensor | None = None
     for_bias: Tensor | None = None
     losses = room(hidden)
+    wide_enough, learns = made.matrix.shape[0] == vocab_size, any(wanted)
     for number in range(made.chunks):
         part = None if made.chunks == 1 else slice(number * most, min((number + 1) * most, count))
         states = hidden if part is None else hidden[part]
         if number > 0:
             made.compute(states)
-        logits, whole = (made.view(states.shape[0], columns) for columns in (vocab_size, made.matrix.shape[0]))
+        logits = made.view(states.shape[0], vocab_size)
+        whole = logits if wide_enough else made.view(states.shape[0], made.matrix.shape[0])
         job.wait()  # only now, so that targets may still be in the making while the first logits are
-        into = logits if any(wanted) else None
+        into = logits if learns else None
         if part is None:
             marks = run(_prepared(job, logits), logits, into, bias, losses)
         else:
@@ -227,12 +236,21 @@ def _chunked(
         if wanted[2]:
             sums = logits.sum(0, dtype=torch.float32)
             for_bias = sums if for_bias is None else for_bias.add_(sums)
+    if for_weight is not None and not wide_enough:
+        for_weight = for_weight[:vocab_size]
     gradients = (
-        for_hidden,
-        None if for_weight is None else for_weight[:vocab_size].to(weight.dtype),
+        None if for_hidden is None else for_hidden.view(shape),
+        None if for_weight is None else for_weight.to(weight.dtype),
         None if for_bias is None or bias is None else for_bias.to(bias.dtype),
     )
     return _summed(losses, job), gradients
+
+
+def _in_rows(values: Tensor) -> Tensor:  # (N, V)
+    """One row a position, each in one piece."""
+    if values.dim() != 2:
+        values = values.reshape(-1, values.shape[-1])
+    return values if values.stride(-1) == 1 else values.contiguous()
 
 
 def _prepared(job: Job, logits: Tensor) -> Prepared:

@@ -14,14 +14,15 @@ from typing import Any
 from torch import Tensor
 
 _ALIGNMENT = 16
-_compiled: dict[tuple[object, ...], tuple[Any, tuple[object, ...], Any]] = {}
+_compiled: dict[tuple[object, ...], tuple[Any, tuple[object, ...]]] = {}
+_orders: dict[int, tuple[tuple[str, ...], Any]] = {}
 _plans: dict[tuple[type, ...], _Plan] = {}
 _known_sizes: dict[tuple[object, ...], _Sizes] = {}
 _dtype = attrgetter("dtype")
 
 
 def launch(
-    kernel: Any, grid: tuple[int, ...], given: tuple[object, ...], constants: Mapping[str, object], **options: int
+    kernel: Any, grid: tuple[int, ...], given: tuple[Any, ...], constants: Mapping[str, object], **options: int
 ) -> None:
     """Launch a kernel.
 
@@ -32,8 +33,12 @@ def launch(
         constants: the others by name.
         options: as `num_warps`.
     """
-    assert isinstance(given[0], Tensor)
-    key = (id(kernel), given[0].get_device(), *constants, *constants.values(), *options.values(), *_looks(given))
+    who = id(kernel)
+    names = tuple(constants)
+    order, _ = _orders.get(who) or _orders.setdefault(who, (names, kernel))  # which lives as long
+    if order != names:  # so that the values alone tell what a kernel was compiled for
+        constants = {name: constants[name] for name in order}
+    key = (who, given[0].get_device(), *constants.values(), *options.values(), *_looks(given))
     known = _compiled.get(key)
     if known is not None:
         known[0][(*grid, 1, 1)[:3]](*given, *known[1])
@@ -41,7 +46,7 @@ def launch(
     made = kernel[grid](*given, **constants, **options)
     if made is not None:  # as in the interpreter
         last = tuple(constants[name] for name in kernel.arg_names[len(given) :])
-        _compiled[key] = made, last, kernel  # which lives as long, so that no other has its id
+        _compiled[key] = made, last
 
 
 def _looks(given: tuple[Any, ...]) -> tuple[object, ...]:

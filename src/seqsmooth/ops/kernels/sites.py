@@ -42,32 +42,47 @@ class FusedSites:
         groups, longest = (1, 0) if self.ids is None else self.ids.shape
         drawn = self.vocab_size - len(self.undrawn)
         given = (self.ids, self.sizes, self.places, longest, drawn, self.vocab_size, *self.law())
-        return given, self.constants() | {
-            "SIZED": self.sizes is not None,
-            "LISTED": self.ids is not None,
-            "PLACED": self.places is not None,
-            "GROUPED": groups > 1,
-            "SEARCH": longest.bit_length(),
-        }
+        kind = (self.sizes is not None, self.ids is not None, self.places is not None, groups > 1)
+        return given, _constants(self.frozen, self.undrawn, self.rate is not None, *kind, longest.bit_length())
 
     def constants(self) -> dict[str, object]:
         """What is the same for every kind of pool."""
-        tokens = numbered("FROZEN", self.frozen, 4) | numbered("UNDRAWN", self.undrawn, 4)
-        return tokens | {"RATE": self.rate is not None}
+        return _same_constants(self.frozen, self.undrawn, self.rate is not None)
 
     def law(self) -> tuple[int, int, int]:
         """What the kernels need of the strength, as the bits of doubles; infinity is as good as any number there."""
-        first, second, third = self._strength()
-        return _bits(first), _bits(second), _bits(third)
+        return _strength(self.tau, self.rate)
 
-    def _strength(self) -> tuple[float, float, float]:
-        if self.rate is not None:
-            inverse = 1 / self.rate if self.rate > 0 else math.inf
-            # Where a change is certain, no logarithm of the other chance is taken.
-            return self.rate, inverse, math.log1p(-self.rate) if self.rate < 1 else 0.0
-        assert self.tau is not None
-        power = 1 / self.tau
-        return math.exp(power) if power < 709 else math.inf, math.exp(-power), -power
+
+@cache
+def _strength(tau: float | None, rate: float | None) -> tuple[int, int, int]:
+    if rate is not None:
+        inverse = 1 / rate if rate > 0 else math.inf
+        # Where a change is certain, no logarithm of the other chance is taken.
+        return _bits(rate), _bits(inverse), _bits(math.log1p(-rate) if rate < 1 else 0.0)
+    assert tau is not None
+    power = 1 / tau
+    return _bits(math.exp(power) if power < 709 else math.inf), _bits(math.exp(-power)), _bits(-power)
+
+
+@cache
+def _same_constants(frozen: tuple[int, ...], undrawn: tuple[int, ...], rate: bool) -> dict[str, object]:
+    return numbered("FROZEN", frozen, 4) | numbered("UNDRAWN", undrawn, 4) | {"RATE": rate}
+
+
+@cache
+def _constants(
+    frozen: tuple[int, ...],
+    undrawn: tuple[int, ...],
+    rate: bool,
+    sized: bool,
+    listed: bool,
+    placed: bool,
+    grouped: bool,
+    search: int,
+) -> dict[str, object]:
+    kind = {"SIZED": sized, "LISTED": listed, "PLACED": placed, "GROUPED": grouped, "SEARCH": search}
+    return _same_constants(frozen, undrawn, rate) | kind
 
 
 @cache

@@ -122,7 +122,7 @@ def run_again(
     if prepared.parts.law is not None:  # of which another kernel makes the gradient, from what this one finds
         smoothed, nll = room(logits)
         written = smoothed, nll, smoothed.new_empty(4, logits.shape[0])
-    _launch(prepared, logits, gradient, None, written, upstream.reshape(-1))
+    _launch(prepared, logits, gradient, None, written, upstream)
 
 
 def _launch(
@@ -141,7 +141,7 @@ def _launch(
     if gradient is not None and gradient is not logits:
         limit = min(limit, _limit(gradient))
     into = logits if gradient is None else gradient
-    sent_stride = 0 if upstream is None or upstream.shape[0] == 1 else upstream.stride(0)
+    sent_stride = 0 if upstream is None or upstream.numel() == 1 else upstream.stride(0)
     by_rows = gradient is not None and parts.law is None
     block, warps = _tiling(vocab_size, prepared, logits.dtype, gradient=by_rows)
     given = (

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from functools import lru_cache
 from typing import NamedTuple
 
 import torch
@@ -124,6 +125,7 @@ def samples(
     A generator that counts on the device is drawn from in the same launch.
     """
     batch, steps = source.targets.shape
+    sites = _sites(source, pool, law)
     points = state = None
     if isinstance(generator, Philox):
         check_device(generator, source.targets)
@@ -134,9 +136,8 @@ def samples(
     wide = power_of_2(steps)
     slim = batch * steps <= FEW and wide <= 64
     tall = min(power_of_2(number), max(1, (64 if slim else 512) // wide))
-    sites = _sites(source, pool, law)
     (given, constants), (places, more) = _arguments(out, source, float(number)), sites.arguments()
-    constants |= _tile(batch, steps, 256) if slim else {}
+    constants = constants | _tile(batch, steps, 256) if slim else constants
     weights = (1 - alpha, alpha / number)
     launch(
         sample_kernel,
@@ -163,37 +164,23 @@ class Written(NamedTuple):
 
 
 def _allocate(source: Source, slots: int = 1) -> Written:
-    batch, steps = source.targets.shape
-    device = source.targets.device
-    labels = torch.empty(batch, 1, steps, dtype=torch.int64, device=device)
+    targets = source.targets
+    batch, steps = targets.shape
+    labels = targets.new_empty((batch, 1, steps))
     # Nothing of its own where K = 1: the labels.
-    ids = labels.unsqueeze(-1) if slots == 1 else torch.empty(batch, 1, steps, slots, dtype=torch.int64, device=device)
-    return Written(
-        tokens=torch.empty_like(labels),
-        mask=torch.empty_like(labels, dtype=torch.bool),
-        labels=labels,
-        number=torch.empty((), dtype=torch.int64, device=device),
-        inputs=None if source.bos is None else torch.empty(batch, steps, dtype=torch.int64, device=device),
-        ids=ids,
-        weights=torch.empty_like(ids, dtype=torch.float32),
-        whole=torch.empty(batch, 1, dtype=torch.float32, device=device),
-        ess=torch.empty((), dtype=torch.float32, device=device),
-    )
+    ids = labels.unsqueeze(-1) if slots == 1 else targets.new_empty((batch, 1, steps, slots))
+    weights = torch.empty_like(ids, dtype=torch.float32)
+    mask, inputs = torch.empty_like(labels, dtype=torch.bool), None
+    if source.bos is not None:
+        inputs = targets.new_empty((batch, steps))
+    whole, ess = weights.new_empty((batch, 1)), weights.new_empty(())
+    return Written(torch.empty_like(labels), mask, labels, targets.new_empty(()), inputs, ids, weights, whole, ess)
 
 
 def _candidates(source: Source, out: Written, *rows: Rows) -> Candidates:
-    return Candidates(
-        sequences=out.tokens,
-        mask=out.mask,
-        weights=out.whole,
-        target=SoftTarget(out.ids, out.weights, rows),
-        labels=out.labels,
-        count=out.number,
-        ess=out.ess,
-        bos=source.bos,
-        read=out.inputs,
-        maker=source.maker,
-    )
+    tokens, mask, labels, number, inputs, ids, weights, whole, ess = out
+    target = SoftTarget(ids, weights, rows)
+    return Candidates(tokens, mask, whole, target, labels, number, ess, source.bos, inputs, source.maker)
 
 
 def _sites(source: Source, pool: Pool, law: ChangeLaw) -> FusedSites:
@@ -225,12 +212,17 @@ def _sets(pool: TokenSets) -> SetTable | None:
 
 def _arguments(out: Written, source: Source, ess: float) -> tuple[tuple[object, ...], dict[str, object]]:
     """What all kernels take, and the constants among it."""
-    targets, ignored = source.targets, source.ignored
-    assert len(ignored) <= 2
+    targets = source.targets
     written = (out.tokens, out.inputs, out.mask.view(torch.uint8), out.labels, out.number, out.ids)
     given = (targets, *targets.stride(), *targets.shape, *written, out.weights, out.whole, out.ess, ess)
-    constants: dict[str, object] = {"FILLER": source.filler, "BOS": source.bos}
-    return given, constants | numbered("IGNORED", ignored, 2) | _tile(*targets.shape)
+    return given, _constants(source.ignored, source.filler, source.bos, *targets.shape)
+
+
+@lru_cache(4096)
+def _constants(ignored: tuple[int, ...], filler: int, bos: int | None, batch: int, steps: int) -> dict[str, object]:
+    """The constants that all kernels take, to be read only."""
+    assert len(ignored) <= 2
+    return numbered("IGNORED", ignored, 2) | {"FILLER": filler, "BOS": bos} | _tile(batch, steps)
 
 
 def _blocks(source: Source) -> tuple[int]:
