@@ -14,7 +14,7 @@ import torch
 from oracles.compiler import compiling
 from oracles.kernel_jobs import some_job
 from seqsmooth.ops.cross_entropy import losses
-from seqsmooth.ops.head import linear_losses
+from seqsmooth.ops.head import Head
 
 cpu = torch.device("cpu")
 with compiling() as names:
@@ -34,7 +34,7 @@ with compiling() as names:
         given = [torch.zeros(5, 16), torch.zeros(160, 16), torch.zeros(160)]
         leaves = [value.bfloat16().requires_grad_() for value in given]
         job = some_job(kind, 5, 160, cpu, entropy=False, reduced=True)
-        linear_losses(*leaves, job, 3).smoothed.backward()
+        Head(*leaves, 3).losses(job).smoothed.backward()
 print(*sorted(set(names)))
 """
 

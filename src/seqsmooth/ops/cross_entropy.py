@@ -162,9 +162,8 @@ def plain_losses(
     job: Job,
 ) -> RowLosses:
     """Cross entropy, entropy and NLL in plain torch, whatever the environment says."""
-    job = job.flat()
     logits = logits.reshape(-1, logits.shape[-1])
-    kept = job.target.kept(job.ignore_index)
+    kept = job.target.kept(job.ignore_index).flatten()
     settled = job.target.settle(job.ignore_index)
     # Overwriting ignored rows, rather than multiplying them by 0, keeps their NaN and inf out of the gradient too.
     masked = logits.masked_fill(~kept.unsqueeze(-1), 0)
@@ -176,7 +175,8 @@ def plain_losses(
     if job.entropy_weights is not None:
         entropy = -masked_dot(log_probs.exp(), log_probs)
         smoothed = smoothed - job.entropy_weights.to(log_probs.dtype) * entropy
-    nll = _nll(log_probs.detach(), job.labels, job.ignore_index)
+    labels = None if job.labels is None else job.labels.flatten()
+    nll = _nll(log_probs.detach(), labels, job.ignore_index)
     return job.reduce(RowLosses(smoothed.masked_fill(~kept, 0), nll.masked_fill(~kept, 0)))
 
 

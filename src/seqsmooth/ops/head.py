@@ -123,29 +123,29 @@ def _again_in_backward(
     chunk: int | None,
 ) -> RowLosses:
     """Losses of rows, each chunk computed once more in the backward pass: for that the losses need not be a sum."""
-    job = job.flat()
     hidden = hidden.reshape(-1, hidden.shape[-1])
     rows = chunk or max(1, CHUNK_ELEMENTS // weight.shape[0])
     # Or else an ignored row of NaN would meet its zero gradient in that of the weight.
-    hidden = hidden.masked_fill(~job.target.kept(job.ignore_index).unsqueeze(-1), 0)
+    hidden = hidden.masked_fill(~job.target.kept(job.ignore_index).view(-1, 1), 0)
+    if hidden.shape[0] <= rows:  # with no loop, which a compiler would unroll for this number of rows alone
+        return losses(F.linear(hidden, weight, bias), job)
+    job = job.flat()
     given = (hidden, weight) if bias is None else (hidden, weight, bias)
     inside_transform = not torch.compiler.is_compiling() and any(checks.transformed(value) for value in given)
 
-    def computed(part: slice) -> RowLosses:
+    def compute_part(part: slice) -> RowLosses:
         def compute(states: Tensor, matrix: Tensor, offset: Tensor | None) -> RowLosses:
             return losses(F.linear(states, matrix, offset), job[part])
 
         # The hooks that compute again in the backward pass are not for torch.func, which keeps its chunks instead.
-        if part == slice(None) or not torch.is_grad_enabled() or inside_transform:
+        if not torch.is_grad_enabled() or inside_transform:
             return compute(hidden[part], weight, bias)
         again: RowLosses = checkpoint(
             compute, hidden[part], weight, bias, use_reentrant=False, preserve_rng_state=False
         )
         return again
 
-    if hidden.shape[0] <= rows:  # with no loop, which a compiler would unroll for this number of rows alone
-        return computed(slice(None))
-    parts = [computed(slice(start, start + rows)) for start in range(0, hidden.shape[0], rows)]
+    parts = [compute_part(slice(start, start + rows)) for start in range(0, hidden.shape[0], rows)]
     return RowLosses(torch.cat([part.smoothed for part in parts]), torch.cat([part.nll for part in parts]))
 
 

@@ -214,14 +214,16 @@ class SoftTarget:
         rows = tuple(Rows(row.table, torch.where(mask, row.index, -1), row.weights) for row in self.rows)
         return SoftTarget(torch.where(mask, self.ids, IGNORED), self.weights, rows)
 
-    def settle(self, ignore_index: int = IGNORED) -> SoftTarget:
-        """The same target with safe ids, its weights wide: empty slots and rows point at 0 and weigh nothing."""
-        rows = tuple(
-            Rows(row.table, row.index.clamp_min(0), widen(row.weights).masked_fill(row.index < 0, 0))
-            for row in self.rows
-        )
-        empty = self.ids == ignore_index
-        return SoftTarget(self.ids.masked_fill(empty, 0), widen(self.weights).masked_fill(empty, 0), rows)
+    def settle(self, ignore_index: int = IGNORED) -> SoftTarget:  # of N positions in one dimension
+        """The target with safe ids and wide weights: empty slots and rows point at 0 and weigh nothing."""
+        count = self.shape.numel()
+        rows = []
+        for row in self.rows:
+            index, weights = (part.reshape(count, row.index.shape[-1]) for part in (row.index, row.weights))
+            rows.append(Rows(row.table, index.clamp_min(0), widen(weights).masked_fill(index < 0, 0)))
+        ids, weights = (part.reshape(count, self.ids.shape[-1]) for part in (self.ids, self.weights))
+        empty = ids == ignore_index
+        return SoftTarget(ids.masked_fill(empty, 0), widen(weights).masked_fill(empty, 0), tuple(rows))
 
     def mass(self) -> Tensor:  # (...)
         """The total mass c of each position of a settled target."""
@@ -237,7 +239,7 @@ class SoftTarget:
         """The whole measure as V numbers a position: for tests, plots and reports."""
         checks.at_least("vocab_size", vocab_size, 1)
         self.check(vocab_size)
-        flat = self.flatten().settle()
+        flat = self.settle()
         full = flat.weights.new_zeros(flat.ids.shape[0], vocab_size).scatter_add(-1, flat.ids, flat.weights)
         for row in flat.rows:
             table = row.table

@@ -51,7 +51,11 @@ class Source:
     @property
     def mask(self) -> Tensor:  # (B, T) bool
         """Where there is a token to predict."""
-        return ~is_any(self.targets, self.ignored)
+        first, *others = self.ignored
+        mask = self.targets != first
+        for token in others:
+            mask = mask & (self.targets != token)
+        return mask
 
     @property
     def tokens(self) -> Tensor:  # (B, T)
@@ -74,8 +78,8 @@ class Draws:
     mask: Tensor  # (B, L, T') bool
     log_prob: Tensor | None  # (B, L) ln q, or None where it has no closed form
     log_base: Tensor | None = None  # (B, L) ln of a weight each draw carries beforehand; None for plain samples
-    beside_truth: Candidates | None = None
-    """Where a kernel drew them: the ground truth, and as further slots of its target the draws, all of equal weight."""
+    truth: Candidates | None = None
+    """The ground truth; where a kernel drew, the draws are further slots of its target."""
 
 
 class ChangeLaw(Protocol):
@@ -93,6 +97,7 @@ class ChangeLaw(Protocol):
 
     def background(
         self,
+        pi: Tensor,  # (B, T)
         others: Tensor,  # (B, T)
         inside: Tensor,  # (B, T) bool
     ) -> Tensor:  # (B, T)
@@ -202,7 +207,7 @@ def draws(source: Source, pool: Pool, law: ChangeLaw, count: int, generator: Gen
     again = torch.where(changed, points / flip, 0)
     new, log_share = pool.replace(tokens, again, (others[0], others[1], others[2]), generator)
     log_prob = torch.where(changed, flip.log() + log_share, torch.log1p(-flip)).sum(-1)
-    return Draws(torch.where(changed, new, tokens), base.mask.expand(points.shape), log_prob)
+    return Draws(torch.where(changed, new, tokens), base.mask.expand(points.shape), log_prob, truth=base)
 
 
 def integrate(
@@ -236,7 +241,7 @@ def stack(
 
     Weights are all alike by default.
     """
-    base = truth(source) if drawn.beside_truth is None else drawn.beside_truth
+    base = truth(source) if drawn.truth is None else drawn.truth
     if weights is None or ess is None:
         count = drawn.tokens.shape[1]
         weights = torch.full(drawn.tokens.shape[:2], 1 / count, dtype=finest(base.mask.device), device=base.mask.device)
@@ -265,8 +270,8 @@ def stack(
 
 def weigh(source: Source, drawn: Draws, scores: Tensor, law: WeighingLaw, *, lazy: bool) -> Candidates:
     """The stack of draws that a law weighs by their scores (B, L)."""
-    beside = drawn.beside_truth
-    if beside is not None and lazy and scores.is_floating_point():
+    beside = drawn.truth
+    if beside is not None and beside.target.ids.shape[-1] > 1 and lazy and scores.is_floating_point():
         kernels = dispatch.kernels("importance")
         if scores.shape[1] <= kernels.MOST_SAMPLES:
             log_prob, batchwise = drawn.log_prob if law.weights == "literal" else None, law.weights == "batch"
@@ -304,14 +309,14 @@ def chances(
     others, inside, place = pool.others(tokens)
     possible = base.mask[:, 0] & ~is_any(tokens, source.frozen) & (others > 0)
     others = others.clamp_min(1)
-    return torch.where(possible, law.flip_probability(others), 0), others, inside, place
+    pi = torch.where(possible, law.flip_probability(others), 0)
+    return pi, others, inside, place
 
 
 def _marginals(source: Source, base: Candidates, pool: Pool, law: ChangeLaw) -> tuple[Tensor, Tensor]:  # (B, T) twice
     """The row of a table that each position takes a share of, and that share."""
-    flip, others, inside, _ = chances(source, base, pool, law)
-    background = torch.where(flip > 0, law.background(others, inside), 0)
-    return pool.index(base.labels[:, 0]), background
+    pi, others, inside, _ = chances(source, base, pool, law)
+    return pool.index(base.labels[:, 0]), law.background(pi, others, inside)
 
 
 def _fits(source: Source, pool: Pool) -> bool:

@@ -97,16 +97,16 @@ class Hamming(PooledLaw):
 
     def background(
         self,
-        others: Tensor,  # (B, T) m
-        inside: Tensor,  # (B, T) bool, whether the token itself is in the pool
+        pi: Tensor,  # (B, T) the probability of a change; 0 where a position cannot change
+        others: Tensor,  # (B, T) m, the number of other tokens in its pool
+        inside: Tensor,  # (B, T) bool, whether its own token is in the pool
     ) -> Tensor:  # (B, T)
         """The closed form of Eq. 9: b of the law of one position, rho_t = (1 - b) delta(y*_t) + b u_t.
 
         u_t is uniform over the pool, so it covers the token itself where that is in the pool.
         """
-        pi = self.flip_probability(others)  # sum over v != y*_t of rho_t(v)
-        each = pi / others  # rho_t(v) of each other token of the pool, all alike
-        own = torch.where(inside, each, 0)  # what u_t gives y*_t, beside the 1 - pi that stays there
+        each = pi / others  # rho_t(v) of each other token v of the pool, all alike: together they have pi
+        own = torch.where(inside, each, 0)  # what u_t gives y*_t, beside the 1 - b that stays there
         return pi + own
 
     def measure(self, truth: Truth, *, lazy: bool, generator: Generator | None) -> Candidates:

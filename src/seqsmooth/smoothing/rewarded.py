@@ -187,7 +187,7 @@ class Rewarded(SequenceLaw):
         boundaries = truth.setting.specials.boundaries()
         candidates = compact(draws.tokens, draws.mask, boundaries)
         if self.against == "target":
-            base = targets.truth(truth) if draws.beside_truth is None else draws.beside_truth
+            base = targets.truth(truth) if draws.truth is None else draws.truth
             references = compact(base.sequences, base.mask, boundaries)
         else:
             given = truth.references

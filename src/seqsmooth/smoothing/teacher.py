@@ -74,7 +74,7 @@ class Teacher(TokenLaw):
         teacher = SoftTarget.from_topk(
             self.ids, logprobs, tail=self.tail, vocab_size=setting.vocab_size, excluded=unsmoothed
         )
-        mass = target.settle().mass().unsqueeze(-1)  # (B, 1, T, 1)
+        mass = target.settle().mass().view(batch, 1, steps, 1)
         listed = (logprobs > -math.inf).any(-1)[:, None, :, None]
         share = self.alpha * listed.to(mass.dtype)
         rows = tuple(

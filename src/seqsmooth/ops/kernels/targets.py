@@ -108,7 +108,7 @@ def draws(source: Source, pool: Pool, law: ChangeLaw, number: int, generator: Ge
     log_prob = torch.empty(batch, number, dtype=torch.float64, device=device)
     sequences = (tokens, mask.view(torch.uint8), log_prob)
     beside = samples(source, pool, law, number, generator, 1.0, sequences)
-    return Draws(tokens, mask, log_prob, beside_truth=beside)
+    return Draws(tokens, mask, log_prob, truth=beside)
 
 
 def samples(
