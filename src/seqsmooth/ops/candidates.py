@@ -46,7 +46,7 @@ class Candidates:
     stream: torch.cuda.Stream | None = None
     """Where all this is still being computed; None if that was the current stream."""
     given: tuple[Tensor | None, ...] = ()
-    """What that stream may still read."""
+    """Tensors that this stream may still read."""
 
     def wait(self) -> None:
         """Let the current stream wait for the one that `propose` was given."""
@@ -84,5 +84,5 @@ def shift(
     tokens: Tensor,  # (..., T)
     bos: int,
 ) -> Tensor:  # (..., T)
-    """What a decoder reads that predicts these tokens: BOS, and all but the last of them."""
+    """The inputs of a decoder that predicts these tokens: BOS, and all but the last of them."""
     return F.pad(tokens[..., :-1], (1, 0), value=bos) if tokens.shape[-1] else tokens

@@ -139,7 +139,7 @@ def transformed(value: Tensor) -> bool:
 
 
 def described(value: object) -> str:
-    """What something is, in words: "a GroundTruth", or "the class Hamming" where it was not called."""
+    """A value in words: "a GroundTruth", or "the class Hamming" where it was not called."""
     if value is None or isinstance(value, type):
         return "None" if value is None else f"the class {value.__name__}"
     name = type(value).__name__

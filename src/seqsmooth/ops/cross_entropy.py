@@ -18,7 +18,7 @@ REDUCTIONS: tuple[Reduction, ...] = ("mean", "sum", "none")
 
 
 class RowLosses(NamedTuple):
-    """What one pass over N rows of logits gives: a number a row, or their sum over the number of items."""
+    """The result of one pass over N rows of logits: a number a row, or their sum over the number of items."""
 
     smoothed: Tensor
     """- <q, ln p> - w H(p); exactly 0 where the target is empty."""
@@ -28,7 +28,7 @@ class RowLosses(NamedTuple):
 
 @dataclass(frozen=True, eq=False)
 class Job:
-    """What is asked of N rows of logits, whatever makes those; taken as checked."""
+    """The target, labels and reduction for N rows of logits; nothing here is checked any more."""
 
     target: SoftTarget  # of N positions, in any shape
     labels: Tensor | None = None  # of N positions, in any shape, for the unsmoothed NLL
@@ -56,12 +56,12 @@ class Job:
         return self._of(flat.target[part], labels, weights, reduced=self.reduced)
 
     def flat(self) -> Job:
-        """The same with all positions in one dimension, as plain torch has it; the kernels need no such views."""
+        """The job with all positions in one dimension, for plain torch; the kernels need no such views."""
         labels = None if self.labels is None else self.labels.flatten()
         return self._of(self.target.flatten(), labels, self.entropy_weights, reduced=self.reduced)
 
     def per_row(self) -> Job:
-        """The same without a reduction."""
+        """The job without a reduction."""
         return self._of(self.target, self.labels, self.entropy_weights, reduced=False)
 
     def reduce(self, losses: RowLosses) -> RowLosses:
@@ -75,7 +75,7 @@ class Job:
         return RowLosses(*(part.sum() * scale for part in losses))
 
     def _of(self, target: SoftTarget, labels: Tensor | None, weights: Tensor | None, *, reduced: bool) -> Job:
-        """The same of other rows. `dataclasses.replace` would do, but not every torch.compile can follow it."""
+        """The job for other rows. `dataclasses.replace` would do, but not every torch.compile can follow it."""
         same = (self.items, self.factor, self.inplace, self.stream)
         return Job(target, labels, weights, self.ignore_index, reduced, *same)
 

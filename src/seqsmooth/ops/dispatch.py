@@ -3,8 +3,8 @@
 Kernels run where the tensors are on a GPU and Triton is installed, and plain torch everywhere else: on the CPU, in
 double precision, and inside `torch.compile`, `torch.func` and forward-mode derivatives, which take what they need from
 plain torch themselves.
-The environment variable SEQSMOOTH_KERNELS overrides the choice: "torch" for plain torch everywhere, "triton" to be told
-if the kernels cannot run. With "triton" and TRITON_INTERPRET=1 they also run on the CPU, slowly, for tests.
+The environment variable SEQSMOOTH_KERNELS overrides the choice: "torch" for plain torch everywhere, "triton" for an
+error where the kernels cannot run. With "triton" and TRITON_INTERPRET=1 they also run on the CPU, slowly, for tests.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ _ONE = os.environ.encodevalue("1")
 
 
 def choice() -> Choice:
-    """What the environment asks for."""
+    """The choice that the environment makes."""
     asked = _ENVIRONMENT.get(_KEY)
     if asked is None:
         return "auto"
@@ -77,7 +77,7 @@ def kernels(name: str) -> Any:
 
 
 def path() -> str:
-    """What a tensor on the GPU of this machine would meet: "triton" or "torch"."""
+    """The arithmetic for tensors on the GPU of this machine: "triton" or "torch"."""
     if choice() == "torch" or not installed():
         return "torch"
     return "triton" if torch.cuda.is_available() or (choice() == "triton" and _interpreted()) else "torch"

@@ -11,7 +11,7 @@ from seqsmooth.ops.ngrams import lengths
 
 def edit_distance(
     ids: Tensor,  # (..., T), right-padded with negative ids
-    others: Tensor,  # (..., S), likewise, broadcastable
+    others: Tensor,  # (..., S), right-padded with negative ids, broadcastable
 ) -> Tensor:  # (...)
     """Count the insertions, deletions and substitutions that turn `ids` into `others`, at the least.
 

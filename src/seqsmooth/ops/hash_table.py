@@ -15,7 +15,7 @@ from torch import Tensor
 from seqsmooth.ops import checks
 
 ABSENT = -1
-"""What a slot without a key holds, and what a search that finds nothing gives."""
+"""The value of a slot without a key, and the answer of a search without success."""
 # Odd numbers without a pattern, below 2**63 so that they are the same signed; the kernels mix with the same two.
 FIRST_FACTOR = 0x1E3779B97F4A7C15
 SECOND_FACTOR = 0x3F58476D1CE4E5B9
@@ -31,11 +31,11 @@ def build(
     """Place the keys and their values."""
     checks.shape("values", values, keys.numel(), letters="(N,)")
     buckets = max(1, -int(-_SLOTS_PER_KEY * keys.numel() // 2))
-    while (held := _place(_slots(keys.cpu(), buckets).numpy(), 2 * buckets)) is None:
+    while (places := _place(_slots(keys.cpu(), buckets).numpy(), 2 * buckets)) is None:
         buckets += buckets // 8 + 1
     pairs = torch.stack([keys.cpu(), values.cpu()], dim=-1)
     pairs = torch.cat([pairs, pairs.new_full((1, 2), ABSENT)])  # the last, at -1, is what a free slot holds
-    return pairs[torch.from_numpy(held)].view(buckets, 4)
+    return pairs[torch.from_numpy(places)].view(buckets, 4)
 
 
 def find(
@@ -66,17 +66,17 @@ def _place(
     size: int,
 ) -> NDArray[np.int64] | None:  # (size,)
     # All keys without a place try at once: a free one of their four slots, or else one whose key then has to move.
-    held = np.full(size, ABSENT)
+    places = np.full(size, ABSENT)
     pending = np.arange(slots.shape[0])
     chance = np.random.default_rng(0)
     for _ in range(_PATIENCE):
         if pending.size == 0:
-            return held
+            return places
         options = slots[pending]
-        appeal = chance.random(options.shape, dtype=np.float32) + (held[options] == ABSENT)
+        appeal = chance.random(options.shape, dtype=np.float32) + (places[options] == ABSENT)
         chosen = np.take_along_axis(options, appeal.argmax(1)[:, None], 1)[:, 0]
-        before = held[chosen]
-        held[chosen] = pending
-        won = held[chosen] == pending
+        before = places[chosen]
+        places[chosen] = pending
+        won = places[chosen] == pending
         pending = np.concatenate([pending[~won], before[won & (before != ABSENT)]])
     return None

@@ -73,7 +73,7 @@ def linear_cross_entropy(
 
 
 class Head:
-    """What makes logits, taken as checked; used once.
+    """Hidden states and the output layer, from which logits are computed a chunk at a time; used once.
 
     Args:
         hidden: last hidden states of N positions.

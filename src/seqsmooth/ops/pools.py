@@ -225,7 +225,7 @@ class Substitutes(Pool):
         return self.rows
 
     def others(self, tokens: Tensor) -> tuple[Tensor, Tensor, Tensor]:
-        """As many as the vocabulary has, or none where the row is empty; the row leaves the token itself out."""
+        """The number in the vocabulary, or none where the row is empty; the row leaves the token itself out."""
         count, inside, place = self.vocabulary.others(tokens)
         return torch.where(self.rows.masses[tokens] > 0, count, 0), torch.zeros_like(inside), place
 

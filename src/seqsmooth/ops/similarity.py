@@ -22,7 +22,7 @@ BLOCK = 64
 
 
 class Embedded(NamedTuple):
-    """What the kernels make rows of the law from: r(v|y) = 2^(r(v, y) / (tau ln 2) - offset of y)."""
+    """The law in the form that kernels compute rows from: r(v|y) = 2^(r(v, y) / (tau ln 2) - offset of y)."""
 
     units: Tensor
     """(V, D') embeddings, with columns of zeros up to a sum of two powers of 2."""
@@ -54,7 +54,7 @@ class SimilarityTable:
 
     @property
     def size(self) -> int:
-        """As many rows as tokens."""
+        """V: as many rows as tokens."""
         return self.units.shape[0]
 
     def rows(
@@ -74,12 +74,12 @@ class SimilarityTable:
     @cached_property
     def halves(self) -> Embedded:
         """The law for logits in half precision: in fp16 unit vectors lose no more than in TF32, at twice the speed."""
-        return self._embedded(torch.float16)
+        return self._embed(torch.float16)
 
     @cached_property
     def singles(self) -> Embedded:
         """The law for logits in single precision."""
-        return self._embedded(torch.float32)
+        return self._embed(torch.float32)
 
     def take(self, other: SimilarityTable) -> None:
         """Write what the kernels read of another table over this one's, whose `units` have changed in place."""
@@ -88,7 +88,7 @@ class SimilarityTable:
                 for mine, theirs in zip(getattr(self, form), getattr(other, form), strict=True):
                     mine.copy_(theirs)
 
-    def _embedded(self, dtype: torch.dtype) -> Embedded:
+    def _embed(self, dtype: torch.dtype) -> Embedded:
         width = sum(two_powers(self.units.shape[1]))
         units = F.pad(self.units, (0, width - self.units.shape[1])).to(dtype)
         # From the rounded vectors, so that rows which the kernels make of those sum to 1 all the same.

@@ -18,7 +18,7 @@ IGNORED = -100
 """An empty slot, as torch's losses have it."""
 
 Tail = Literal["zero", "uniform", "renormalise"]
-"""What becomes of the mass that a top-k list does not name."""
+"""Where the mass goes that a top-k list does not name."""
 TAILS: tuple[Tail, ...] = ("zero", "uniform", "renormalise")
 
 
@@ -206,7 +206,7 @@ class SoftTarget:
         self,
         mask: Tensor,  # (...) bool
     ) -> SoftTarget:
-        """The same target with every position outside `mask` emptied."""
+        """The target with every position outside `mask` emptied."""
         checks.is_tensor("mask", mask)
         checks.must(mask.dtype == torch.bool, "mask", "a mask (torch.bool)", mask.dtype)
         checks.must(mask.shape == self.shape, "mask", f"of shape {tuple(self.shape)}, as the target", tuple(mask.shape))

@@ -164,7 +164,7 @@ class SparseTable:
         return slots.new_zeros(index.shape[0], self.vocab_size).scatter_add(-1, ids, slots)
 
     def gather(self, index: Tensor, weights: Tensor) -> tuple[Tensor, Tensor]:
-        """The same mass as slots: ids and weights of shape (N, J * P)."""
+        """Rows as slots: ids and weights of shape (N, J * P)."""
         slots = widen(self.weights[index]) * weights.unsqueeze(-1)
         return self.ids[index].flatten(1), slots.flatten(1)
 
@@ -219,7 +219,7 @@ class SetTable:
         return self.written(weights).combine(index, weights)
 
     def mass(self, index: Tensor) -> Tensor:
-        """As much as there are tokens."""
+        """The number of tokens of each row."""
         return self.masses[index]
 
     def dot(self, logits: Tensor, index: Tensor, weights: Tensor) -> Tensor:
@@ -237,7 +237,7 @@ class UniformTable:
 
     @property
     def size(self) -> int:
-        """As many rows as tokens, so that a token is the number of its row."""
+        """V: as many rows as tokens, so that a token is the number of its row."""
         return self.vocab_size
 
     @property

@@ -35,7 +35,7 @@ class Source:
     filler: int
     """The id written at such places."""
     bos: int | None
-    """What a decoder reads first, if that is known."""
+    """The token a decoder reads first, if that is known."""
     frozen: tuple[int, ...]
     """Tokens that no law changes."""
     undrawn: tuple[int, ...]
@@ -64,7 +64,7 @@ class Source:
 
     @property
     def inputs(self) -> Tensor:  # (B, T)
-        """What a decoder reads: BOS, and the tokens but the last."""
+        """Decoder inputs for teacher forcing: BOS, and the tokens but the last."""
         checks.must(self.bos is not None, "specials.bos", "given, for the decoder starts from it", None)
         assert self.bos is not None
         return shift(self.tokens, self.bos)
@@ -92,7 +92,7 @@ class ChangeLaw(Protocol):
         self,
         others: Tensor,  # (B, T)
     ) -> Tensor:  # (B, T)
-        """Of a change, where a position has so many other tokens to change into."""
+        """The probability that a position changes that has so many other tokens to change into."""
         ...
 
     def background(
@@ -130,8 +130,8 @@ def truth(
 ) -> Candidates:
     """All mass on the ground truth, but for a share that goes to the rows of a table, if there is one."""
     if source.fused:
-        made: Candidates = dispatch.kernels("targets").truth(source, share, table)
-        return made
+        result: Candidates = dispatch.kernels("targets").truth(source, share, table)
+        return result
     mask = source.mask
     labels = torch.where(mask, source.targets, IGNORED).unsqueeze(1)
     ids = labels.unsqueeze(-1)
@@ -173,8 +173,8 @@ def expectation(
         listed: whether the rows must be lists of tokens, as a token law that multiplies them wants them.
     """
     if _fits(source, pool):
-        made: Candidates = dispatch.kernels("targets").expectation(source, pool, law, alpha, table, listed=listed)
-        return made
+        result: Candidates = dispatch.kernels("targets").expectation(source, pool, law, alpha, table, listed=listed)
+        return result
     base = truth(source)
     index, background = _marginals(source, base, pool, law)
     spread = alpha * background[:, None, :, None]
@@ -187,8 +187,8 @@ def samples(
 ) -> Candidates:
     """Samples of equal weight beside the truth, on the ground truth's prefix."""
     if _fits(source, pool):
-        made: Candidates = dispatch.kernels("targets").samples(source, pool, law, count, generator, alpha)
-        return made
+        result: Candidates = dispatch.kernels("targets").samples(source, pool, law, count, generator, alpha)
+        return result
     drawn = draws(source, pool, law, count, generator)
     return stack(source, drawn, alpha, lazy=True)
 
@@ -196,8 +196,8 @@ def samples(
 def draws(source: Source, pool: Pool, law: ChangeLaw, count: int, generator: Generator | None) -> Draws:
     """`count` independent samples of each sequence, with their probability."""
     if _fits(source, pool):
-        made: Draws = dispatch.kernels("targets").draws(source, pool, law, count, generator)
-        return made
+        result: Draws = dispatch.kernels("targets").draws(source, pool, law, count, generator)
+        return result
     base = truth(source)
     flip, *others = (part.unsqueeze(1) for part in chances(source, base, pool, law))  # (B, 1, T) each
     tokens = base.sequences
@@ -283,21 +283,21 @@ def weigh(source: Source, drawn: Draws, scores: Tensor, law: WeighingLaw, *, laz
     return stack(source, drawn, law.alpha, weights, ess, lazy=lazy)
 
 
-def aim(made: Candidates, target: SoftTarget, ess: Tensor | None = None) -> Candidates:
-    """The same prefixes with another target."""
-    if target is made.target:
-        return made
+def aim(candidates: Candidates, target: SoftTarget, ess: Tensor | None = None) -> Candidates:
+    """Candidates with the same prefixes and another target."""
+    if target is candidates.target:
+        return candidates
     return Candidates(
-        made.sequences,
-        made.mask,
-        made.weights,
+        candidates.sequences,
+        candidates.mask,
+        candidates.weights,
         target,
-        made.labels,
-        made.count,
-        made.ess if ess is None else ess,
-        made.bos,
-        made.read,
-        made.maker,
+        candidates.labels,
+        candidates.count,
+        candidates.ess if ess is None else ess,
+        candidates.bos,
+        candidates.read,
+        candidates.maker,
     )
 
 

@@ -1,4 +1,4 @@
-"""What a reward is, and the rules that every reward here keeps."""
+"""`Reward`: the protocol of all rewards, and the rules that those here keep."""
 
 from __future__ import annotations
 

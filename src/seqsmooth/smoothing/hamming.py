@@ -174,7 +174,7 @@ class Hamming(PooledLaw):
         return chosen | {"alpha": self.alpha}
 
     def remark(self, setting: Setting) -> str:
-        """What a temperature means as a rate, or the other way round, where the whole vocabulary is the pool."""
+        """The rate of a temperature, or the temperature of a rate, where the whole vocabulary is the pool."""
         others = 0 if setting.vocab_size is None else setting.vocab_size - len(setting.specials.ids("undrawn")) - 1
         if self.pool != "vocab" or others < 1:
             return ""
@@ -187,7 +187,7 @@ class Hamming(PooledLaw):
 
 
 class HammingTables(Tables):
-    """What a Hamming law computes once for an objective."""
+    """Tables that a Hamming law computes once for an objective."""
 
     def __init__(self, substitutes: StoredTable | None, background: StoredTable | None) -> None:
         super().__init__()

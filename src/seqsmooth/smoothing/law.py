@@ -1,4 +1,4 @@
-"""What all laws have in common: a share, a name, one vocabulary, and tables that keep their precision."""
+"""The base of all laws: a share, a name, one vocabulary, and tables that keep their precision."""
 
 from __future__ import annotations
 
@@ -64,7 +64,7 @@ class Law(Precise, ABC):
         return "|".join([self.name, *(f"{name}:{text(value)}" for name, value in self.options(setting).items())])
 
     def remark(self, setting: Setting) -> str:
-        """What `repr` of an objective says of the law beside its choices."""
+        """A note that `repr` of an objective adds to the choices of the law."""
         return ""
 
     def extra_repr(self) -> str:

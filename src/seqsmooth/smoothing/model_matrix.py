@@ -25,11 +25,11 @@ def model_matrix(
     checks.must(isinstance(model, nn.Module), "model", "an nn.Module", checks.described(model))
     checks.must(isinstance(matrix, str), "matrix", "'input', 'output' or the name of a module", repr(matrix))
     if matrix not in ("input", "output"):
-        return _named(model, matrix)
-    told = getattr(model, f"get_{matrix}_embeddings", None)
-    found = told() if callable(told) else None
-    if found is not None:
-        return _weight(found, matrix)
+        return _find_weight(model, matrix)
+    method = getattr(model, f"get_{matrix}_embeddings", None)
+    module = method() if callable(method) else None
+    if module is not None:
+        return _weight(module, matrix)
     kind: type[nn.Embedding] | type[nn.Linear] = nn.Embedding if matrix == "input" else nn.Linear
     listed = {name: part for name, part in model.named_modules() if isinstance(part, kind)}
     if matrix == "output":
@@ -72,10 +72,10 @@ def model_vectors(
     return vectors, known
 
 
-def _named(model: nn.Module, name: str) -> Tensor:
+def _find_weight(model: nn.Module, name: str) -> Tensor:
     parameters = dict(model.named_parameters())
     if name in parameters:
-        return _checked(parameters[name], name)
+        return _check_matrix(parameters[name], name)
     modules = dict(model.named_modules())
     checks.must(name in modules, "matrix", "'input', 'output' or the name of a module of the model", repr(name))
     return _weight(modules[name], name)
@@ -85,10 +85,10 @@ def _weight(part: object, name: str) -> Tensor:
     weight = part if isinstance(part, Tensor) else getattr(part, "weight", None)
     checks.must(isinstance(weight, Tensor), "matrix", f"a module with a weight ({name})", checks.described(part))
     assert isinstance(weight, Tensor)
-    return _checked(weight, name)
+    return _check_matrix(weight, name)
 
 
-def _checked(weight: Tensor, name: str) -> Tensor:
+def _check_matrix(weight: Tensor, name: str) -> Tensor:
     checks.must(weight.dim() == 2, "matrix", f"of shape (V, D) ({name})", tuple(weight.shape))
     checks.must(weight.device != torch.device("meta"), "matrix", f"loaded ({name})", "on the meta device")
     return weight

@@ -115,14 +115,14 @@ class Objective(Precise):
         generator: Generator | None = None,
         stream: torch.cuda.Stream | None = None,
     ) -> Candidates:
-        """What to decode, and what should then be predicted.
+        """Decide what to decode, and what should then be predicted.
 
         Args:
             targets: ground-truth sequences, padded with PAD or `ignore_index`.
             references: all ground-truth sequences of each item, for the pool "refs" and for rewards; an item with fewer
                 of them has rows of padding.
             generator: source of the samples; torch's global one by default. Inside a CUDA graph, one of your own must
-                be told to the graph before the capture: `graph.register_generator_state(generator)`. A `Philox` need
+                be registered with the graph before the capture: `graph.register_generator_state(generator)`. A `Philox` need
                 not, and a replay waits for nothing.
             stream: on a GPU, another stream to draw and score on, while the current one goes on with the model, which
                 needs nothing of the candidates when lazy. The loss waits for it; call `candidates.wait()` before
@@ -265,12 +265,12 @@ class Objective(Precise):
         if checks.visible(targets):
             self._check_values(truth)
         sequence, token = self._laws
-        made = token.smooth_truth(truth) if sequence.only_truth else None
-        if made is None:
-            made = sequence.measure(truth, lazy=self.lazy, generator=generator)
-            target = token.spread(made.target, setting, generator)
-            made = aim(made, target if token.keeps_empty else target.where(made.mask))
-        return made if made.maker == self.key else replace(made, maker=self.key)
+        candidates = token.smooth_truth(truth) if sequence.only_truth else None
+        if candidates is None:
+            candidates = sequence.measure(truth, lazy=self.lazy, generator=generator)
+            target = token.spread(candidates.target, setting, generator)
+            candidates = aim(candidates, target if token.keeps_empty else target.where(candidates.mask))
+        return candidates if candidates.maker == self.key else replace(candidates, maker=self.key)
 
     def _check_values(self, truth: Truth) -> None:
         """Look at the targets themselves, where that is free."""
@@ -308,7 +308,7 @@ class Objective(Precise):
         *,
         inplace: bool = False,
     ) -> Job:
-        """What is asked of the logits of all prefixes, on the stream that the candidates are made on."""
+        """The job for the logits of all prefixes, put together on the stream that computes the candidates."""
         checks.flag("inplace", inplace)
         stream = candidates.stream
         if stream is None:

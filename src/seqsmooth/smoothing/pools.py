@@ -54,7 +54,7 @@ def build_pool(kind: PoolName | Tensor, truth: Truth) -> Pool:
 
 
 def _unlisted(truth: Truth) -> tuple[int, ...]:
-    """What lists of tokens do not bring into a pool: what is never drawn, and PAD, which fills them up."""
+    """The tokens that lists do not bring into a pool: those never drawn, and PAD, which fills lists up."""
     pad = truth.setting.specials.pad
     return truth.undrawn if pad is None or pad in truth.undrawn else tuple(sorted((*truth.undrawn, pad)))
 

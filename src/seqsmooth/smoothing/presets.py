@@ -21,7 +21,7 @@ from seqsmooth.smoothing.uniform import Uniform
 
 
 class Common(TypedDict, total=False):
-    """What every preset hands on to `Objective`."""
+    """Arguments that every preset hands on to `Objective`."""
 
     entropy: float
     specials: Specials | None

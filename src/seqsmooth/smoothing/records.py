@@ -1,4 +1,4 @@
-"""What passes between an objective and its laws: the setting, the ground truth of a batch, and the loss."""
+"""Records between an objective and its laws: the setting, the ground truth of a batch, and the loss."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, eq=False)
 class Setting:
-    """What an objective tells its laws, once."""
+    """The choices of an objective that its laws depend on, and the tables they have prepared for it."""
 
     specials: Specials
     vocab_size: int | None = None
@@ -25,9 +25,9 @@ class Setting:
     token: TokenLaw | None = None
     """The token law that the sequence law goes with; None for a law that only proposes samples."""
     token_tables: nn.Module | None = None
-    """What `token.prepare` returned."""
+    """The result of `token.prepare`."""
     sequence_tables: nn.Module | None = None
-    """What `sequence.prepare` returned."""
+    """The result of `sequence.prepare`."""
 
     def reading(self, ignore_index: int) -> tuple[tuple[int, ...], int, int | None, tuple[int, ...], tuple[int, ...]]:
         """How targets are read, as `Source` has it: ids without a position, filler, BOS, frozen and undrawn tokens."""
@@ -71,7 +71,7 @@ class Loss:
     """
 
     total: Tensor  # (), or (B, T) where not reduced
-    """What to minimise: a scalar, or with `reduction="none"` one number a position of the decoded sequences."""
+    """The loss to minimise: a scalar, or with `reduction="none"` one number a position of the decoded sequences."""
     nll: Tensor  # (), or (B, T) where not reduced
     """The unsmoothed negative log-likelihood of the ground truth, reduced in the same way, without gradient."""
     tokens: Tensor  # ()

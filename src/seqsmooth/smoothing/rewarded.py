@@ -33,7 +33,7 @@ class Proposal(Protocol):
         ...
 
     def prepare(self, setting: Setting) -> Tables | None:
-        """What can be computed once for an objective."""
+        """Compute what can be computed once for an objective."""
         ...
 
     def signature(self) -> str:
@@ -128,7 +128,7 @@ class Rewarded(SequenceLaw):
         return known
 
     def prepare(self, setting: Setting) -> Tables | None:
-        """What the proposal computes once, which draws and does nothing else."""
+        """Prepare the proposal, which draws and does nothing else."""
         return self.proposal.prepare(replace(setting, token=None))
 
     def measure(self, truth: Truth, *, lazy: bool, generator: Generator | None) -> Candidates:

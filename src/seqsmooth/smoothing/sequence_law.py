@@ -1,4 +1,4 @@
-"""What every sequence law offers."""
+"""`SequenceLaw`: the base of all laws on target sequences."""
 
 from __future__ import annotations
 

@@ -29,7 +29,7 @@ from seqsmooth.smoothing.token_matrix import (
     multiply,
     rows_of,
 )
-from seqsmooth.smoothing.token_vectors import Missing, apart, checked_counts, unit_rows
+from seqsmooth.smoothing.token_vectors import Missing, apart, check_counts, unit_rows
 
 
 class Similarity(TokenLaw):
@@ -103,7 +103,7 @@ class Similarity(TokenLaw):
             self.kinds = units.shape[1] - embeddings.shape[1]
         self.register_buffer("units", units, persistent=False)
         self.register_buffer("known", known, persistent=False)
-        self.register_buffer("counts", checked_counts(counts, self.beta, units), persistent=False)
+        self.register_buffer("counts", check_counts(counts, self.beta, units), persistent=False)
         self._mean_dropped: float | None = None
 
     @classmethod

@@ -1,4 +1,4 @@
-"""What every token law offers."""
+"""`TokenLaw`: the base of all laws on tokens."""
 
 from __future__ import annotations
 

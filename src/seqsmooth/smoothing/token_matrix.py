@@ -28,7 +28,7 @@ CHUNK_ROWS = 1024
 
 
 class KeptMatrix(Tables):
-    """What is kept of a matrix between steps: only `known`, where rows are computed when they are needed."""
+    """The part of a matrix that is kept between steps: only `known`, where rows are computed when they are needed."""
 
     NAMES: ClassVar[tuple[str, ...]] = ("known", "table", "neighbours", "masses")
 
@@ -88,7 +88,7 @@ class KeptMatrix(Tables):
             self._law.take(other._law)
 
     def extra_repr(self) -> str:
-        """What is kept."""
+        """How much of the matrix is kept."""
         if self.neighbours is not None:
             return f"the {self.neighbours.shape[1]} nearest"
         return "computed when needed" if self.table is None else "in full"
@@ -143,7 +143,7 @@ def check_choices(mode: Mode, k: int | None, tail: TopTail, stored: bool | torch
 def keep(
     law: SimilarityTable, alpha: float, mode: Mode, k: int | None, tail: TopTail, stored: bool | torch.dtype | None
 ) -> KeptMatrix:
-    """What these choices keep: of M = (1 - alpha) I + alpha S where that says all of a target, or else of S."""
+    """Compute what these choices keep: of M = (1 - alpha) I + alpha S where that says all of a target, or else of S."""
     if mode == "top-k":
         assert k is not None
         return _nearest(law, k, tail)

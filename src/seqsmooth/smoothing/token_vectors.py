@@ -114,7 +114,7 @@ def apart(
     return longer.masked_fill(~known.unsqueeze(-1), 0), known, 1 + square
 
 
-def checked_counts(
+def check_counts(
     counts: Tensor | None,  # (V,)
     beta: float,
     units: Tensor,  # (V, D)
