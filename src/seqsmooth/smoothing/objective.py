@@ -122,8 +122,8 @@ class Objective(Precise):
             references: all ground-truth sequences of each item, for the pool "refs" and for rewards; an item with fewer
                 of them has rows of padding.
             generator: source of the samples; torch's global one by default. Inside a CUDA graph, one of your own must
-                be registered with the graph before the capture: `graph.register_generator_state(generator)`. A `Philox` need
-                not, and a replay waits for nothing.
+                be registered with the graph before the capture: `graph.register_generator_state(generator)`. A `Philox`
+                need not, and a replay waits for nothing.
             stream: on a GPU, another stream to draw and score on, while the current one goes on with the model, which
                 needs nothing of the candidates when lazy. The loss waits for it; call `candidates.wait()` before
                 reading their tensors yourself.
