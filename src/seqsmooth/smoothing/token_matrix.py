@@ -52,7 +52,7 @@ class KeptMatrix(Tables):
         self.register_buffer("known", law.known, persistent=False)
         for name, value in (("table", table), ("neighbours", neighbours), ("masses", masses)):
             self.register_buffer(name, value, persistent=False)
-        self._law = law
+        self._law = law if table is None else None
         self._rows: DenseTable | SparseTable | None = None
 
     @property
@@ -67,10 +67,12 @@ class KeptMatrix(Tables):
     ) -> TokenMatrix:
         """The rows, as a table: those that are kept, or a law that computes them."""
         table = self._buffers["table"]  # `self.table` takes longer than all the rest
-        if table is None:
-            if self._law.units is not units or self._law.known is not self.known:  # which moving to a device replaces
-                self._law = replace(self._law, units=units, known=self.known, counts=counts)
-            return self._law
+        law = self._law
+        if law is not None:
+            if law.units is not units or law.known is not self.known:  # which moving to a device replaces
+                self._law = law = replace(law, units=units, known=self.known, counts=counts)
+            return law
+        assert table is not None
         if self._rows is None or table is not _values(self._rows):
             if self.neighbours is None:
                 assert self.masses is not None
@@ -84,7 +86,7 @@ class KeptMatrix(Tables):
         check_shapes(self, other, self.NAMES)
         for name, mine in self.named_buffers():
             mine.copy_(getattr(other, name))
-        if self.table is None:
+        if self._law is not None and other._law is not None:
             self._law.take(other._law)
 
     def extra_repr(self) -> str:
