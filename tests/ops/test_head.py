@@ -287,7 +287,7 @@ def test_entropy_and_likelihood(chunk: int) -> None:
     hidden, weight = random(N, D), random(V, D, seed=1)
     target, weights = mixed_target(), random(N, seed=2).abs()
     labels = LABELS.where(target.kept(), EMPTY)
-    parts = head.linear_losses(hidden, weight, None, Job(target, labels, weights), chunk)
+    parts = head.Head(hidden, weight, None, chunk).losses(Job(target, labels, weights))
     whole = losses(hidden @ weight.T, Job(target, labels, weights))
     torch.testing.assert_close(parts.smoothed, whole.smoothed, **EXACT)
     torch.testing.assert_close(parts.nll, whole.nll, **EXACT)

@@ -192,10 +192,11 @@ def as_target(target: SoftTarget | Tensor) -> SoftTarget:
 def check_positions(name: str, values: Tensor, target: SoftTarget, last: str, *, single: bool = False) -> None:
     """Check scores or states (..., `last`) against the positions of a target; if `single`, (B, T) for (B, 1, T)."""
     checks.floats(name, values)
-    given = tuple(values.shape)
+    given: tuple[int, ...] = values.shape
     if single:
         given = (given[0], 1, *given[1:])
-    if not given or given[:-1] != target.shape:
+    if not given or given[:-1] != target.ids.shape[:-1]:
+        given = tuple(given)
         lead = "".join(f"{size}, " for size in target.shape)
         raise checks.wrong(name, f"of shape ({lead}{last}), as the target", given)
     checks.device(name, values, target.ids.device)

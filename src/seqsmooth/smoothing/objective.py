@@ -254,11 +254,13 @@ class Objective(Precise):
         if generator is not None:
             check_generator(generator)
         checks.integers("targets", targets)
-        checks.shape("targets", targets, None, None, letters="(B, T)")
+        if targets.dim() != 2:
+            checks.shape("targets", targets, None, None, letters="(B, T)")
         self._check_device("targets", targets)
         if references is not None:
             checks.integers("references", references)
-            checks.shape("references", references, targets.shape[0], None, None, letters="(B, R, S)")
+            if references.dim() != 3 or references.shape[0] != targets.shape[0]:
+                checks.shape("references", references, targets.shape[0], None, None, letters="(B, R, S)")
             checks.device("references", references, targets.device)
             references = references if references.dtype is torch.int64 else references.long()
         truth = self.truth(targets if targets.dtype is torch.int64 else targets.long(), references, setting)
@@ -311,21 +313,12 @@ class Objective(Precise):
         """The job for the logits of all prefixes, put together on the stream that computes the candidates."""
         checks.flag("inplace", inplace)
         stream = candidates.stream
-        if stream is None:
-            return self._plain_job(candidates, reduction, num_items, inplace=inplace)
-        if self.entropy != 0:  # whose weights may take over memory that the current stream still reads
-            stream.wait_stream(torch.cuda.current_stream(stream.device))
-        with torch.cuda.stream(stream):
-            return replace(self._plain_job(candidates, reduction, num_items, inplace=inplace), stream=stream)
-
-    def _plain_job(
-        self,
-        candidates: Candidates,
-        reduction: Reduction,
-        num_items: Tensor | float | None,  # ()
-        *,
-        inplace: bool,
-    ) -> Job:
+        if stream is not None:
+            if self.entropy != 0:  # whose weights may take over memory that the current stream still reads
+                stream.wait_stream(torch.cuda.current_stream(stream.device))
+            with torch.cuda.stream(stream):
+                job = self._job(replace(candidates, stream=None), reduction, num_items, inplace=inplace)
+            return replace(job, stream=stream)
         weights = None
         if self.entropy != 0:  # gamma for each row of logits, as its prefix weighs
             weights = (self.entropy * candidates.weights).unsqueeze(-1).expand_as(candidates.sequences).flatten()
