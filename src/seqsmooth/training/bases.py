@@ -114,7 +114,7 @@ def packaged_bases() -> list[Base]:
     """Open the bases that come with the package, in the order of their names."""
     files = {
         file.relative_to(root): file
-        for root in packaged_folders()
+        for root in reversed(packaged_folders())  # of two files with a path, the first root's counts
         for file in root.rglob("*.yaml")
         if file.relative_to(root).parts[0] not in FACTORS
     }
