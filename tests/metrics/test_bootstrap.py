@@ -48,7 +48,7 @@ def test_a_resampled_corpus_is_scored_as_if_it_were_written_out(monkeypatch: pyt
             yield times
 
     monkeypatch.setattr(bootstrap, "_draws", watched)
-    values = bootstrap.resampled(scores.statistics, scores.total, resamples=20, seed=3)
+    values = bootstrap.resample(scores.statistics, scores.total, resamples=20, seed=3)
     times = np.concatenate(seen)
     assert times.shape == (20, 12)
     assert (times.sum(1) == 12).all()

@@ -10,7 +10,7 @@ from oracles.made_records import ITEMS, record
 from oracles.result_pages import CHAPTERS, OUTLINE, results_of
 from seqsmooth.reports.paper import paper_tables
 from seqsmooth.reports.results import Chapter
-from seqsmooth.reports.results_tables import main_scores, ordered
+from seqsmooth.reports.results_tables import main_scores, order_rows
 from seqsmooth.training.bases import packaged_bases
 from seqsmooth.training.sweep import plan_sweep
 
@@ -45,7 +45,7 @@ def test_a_chapter_of_some_rows_lists_no_others(whole: bool, told: str) -> None:
     made = [record(row, 0, np.full(ITEMS, value)) for row, value in (("Tok, GloVe", 91.0), ("MLE", 90.0))]
     (table,) = results_of(made).tables
     chapter = replace(CHAPTERS[0], whole=whole)
-    labels = [label for label, _ in ordered(table, chapter)]
+    labels = [label for label, _ in order_rows(table, chapter)]
     assert labels == list(chapter.rows) if whole else labels == ["MLE", "Tok, GloVe"]
     page = main_scores(table, chapter).replace("\u00a0", " ")
     assert ("not run" in page) is bool(told)

@@ -180,7 +180,7 @@ def record_runs(given: argparse.Namespace) -> int:
     if given.hypotheses is not None:
         records = [record_hypotheses(given.runs, given.hypotheses)]
     else:
-        records = [record_run(folder, given.split) for folder in _scored(given.runs, given.split)]
+        records = [record_run(folder, given.split) for folder in _find_scored(given.runs, given.split)]
     checks.must(len(records) > 0, "runs", f"one or more with scores of {given.split}", "none")
     names = [inner_path("name", str(record.file)) for record in records]
     for name in names:
@@ -249,7 +249,7 @@ def find_runs(paths: list[Path], *, records: bool = False) -> list[Path]:
     return list(dict.fromkeys(found))
 
 
-def _scored(folders: list[Path], split: str) -> list[Path]:
+def _find_scored(folders: list[Path], split: str) -> list[Path]:
     """The runs given, and those below a folder that were scored."""
     scored = []
     for folder in find_runs(folders):

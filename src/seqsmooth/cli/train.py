@@ -79,7 +79,7 @@ class EvaluationOptions:
     def _has(self, run: Run, split: str) -> bool:
         from seqsmooth.metrics.scorecard import Scorecard
         from seqsmooth.metrics.tasks import TASKS
-        from seqsmooth.reports.behaviour import remembered
+        from seqsmooth.reports.behaviour import load_behaviour
         from seqsmooth.training.writing import check_own
 
         if not run.scores(split).is_file():
@@ -87,7 +87,9 @@ class EvaluationOptions:
         check_own(run, split)
         report = Scorecard.load(run.scores(split))
         asked = self.metrics or TASKS[run.manifest["task"]].metrics
-        return {*asked} <= {*report.scores, *report.absent} and (not self.observe or remembered(run, split) is not None)
+        return {*asked} <= {*report.scores, *report.absent} and (
+            not self.observe or load_behaviour(run, split) is not None
+        )
 
 
 def options(parser: argparse.ArgumentParser) -> None:

@@ -1,4 +1,4 @@
-"""How sure a corpus score is, by resampling its items.
+"""Confidence intervals of corpus scores, by resampling their items.
 
 A corpus score is a function of sums over items: of counts for BLEU and METEOR, of the items' own scores for a mean. So
 a resampled corpus is a row of numbers that say how often each item was drawn, and all resampled scores come from one
@@ -23,7 +23,7 @@ PORTION = 2**22  # draws in memory at once
 
 @dataclass(frozen=True, slots=True)
 class Comparison:
-    """How two systems differ on the same items.
+    """The difference of two systems on the same items.
 
     Attributes:
         difference: the corpus score of the first minus that of the second.
@@ -57,7 +57,7 @@ def interval(
 ) -> tuple[float, float]:
     """The percentile interval of a corpus score; the same seed gives the same interval."""
     check(confidence, resamples, seed)
-    return percentiles(resampled(statistics, total, resamples=resamples, seed=seed), confidence)
+    return percentiles(resample(statistics, total, resamples=resamples, seed=seed), confidence)
 
 
 def compare(
@@ -77,8 +77,8 @@ def compare(
     check(confidence, resamples, seed)
     whole = [float(total(rows.sum(0, keepdims=True), len(rows))[0]) for rows in (ours, theirs)]
     # The same seed draws the same items for both.
-    differences = resampled(ours, total, resamples=resamples, seed=seed)
-    differences = differences - resampled(theirs, total, resamples=resamples, seed=seed)
+    differences = resample(ours, total, resamples=resamples, seed=seed)
+    differences = differences - resample(theirs, total, resamples=resamples, seed=seed)
     difference = whole[0] - whole[1]
     return Comparison(difference, *percentiles(differences, confidence), as_great(difference, differences))
 
@@ -90,14 +90,14 @@ def as_great(difference: float, resampled: Floats) -> float:
     return (int(beyond.sum()) + 1) / (len(resampled) + 1)
 
 
-def resampled(
+def resample(
     statistics: Floats,  # (N, K)
     total: Total,
     *,
     resamples: int = 1000,
     seed: int = 0,
 ) -> Floats:  # (resamples,)
-    """The corpus scores of `resamples` corpora of as many items, drawn with replacement."""
+    """Score `resamples` corpora of as many items, drawn with replacement."""
     return total(resampled_sums(statistics, resamples=resamples, seed=seed), len(statistics))
 
 
@@ -107,7 +107,7 @@ def resampled_sums(
     resamples: int = 1000,
     seed: int = 0,
 ) -> Floats:  # (resamples, K)
-    """What corpus scores are made of, summed over the items that were drawn; the seed alone decides which."""
+    """Sum the statistics of the items that are drawn; the seed alone decides which."""
     return np.concatenate([times @ statistics for times in _draws(len(statistics), resamples, seed)])
 
 

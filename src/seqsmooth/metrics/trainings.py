@@ -1,4 +1,4 @@
-"""How sure a difference between two ways to train is, when items and trainings are both random.
+"""Confidence intervals of a difference between two ways to train, when items and trainings are both random.
 
 A score depends on which items were tested and on which seeds were trained. With scores y[s, i] of seed s on item i,
 
@@ -34,8 +34,8 @@ class Trained:
     """The scores of one way to train.
 
     Attributes:
-        scores: of each seed, on the items as they are.
-        resampled: of each seed on each resampled corpus; the items drawn are the same for all.
+        scores: the score of each seed, on the items as they are.
+        resampled: the score of each seed on each resampled corpus; the items drawn are the same for all.
     """
 
     scores: Floats  # (n,)
@@ -54,7 +54,7 @@ class Trained:
 
 @dataclass(frozen=True)
 class Difference:
-    """How two ways to train differ.
+    """The difference of two ways to train.
 
     Attributes:
         value: the mean over the seeds of the first minus that of the second.

@@ -1,4 +1,4 @@
-"""What runs have in common: those of a row differ in their seed alone, and what else differs in a table is listed."""
+"""Compare configs: the runs of a row differ in their seed alone, and the rows of a table in keys that are listed."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ FACTS = ("device", "parameters", "epochs", "steps")
 def check_row(label: str, records: Sequence[Record]) -> None:
     """Check that runs can be averaged: a mean over more than seeds would be nobody's score."""
     first, *others = records
-    known = {first.seed: first.called}
+    known = {first.seed: first.place}
     config = with_defaults(first.facts["config"])
     for other in others:
         keys = [key for key in differences(config, with_defaults(other.facts["config"])) if key not in UNLIKE]
@@ -30,14 +30,14 @@ def check_row(label: str, records: Sequence[Record]) -> None:
         if parts:
             raise ValueError(
                 f"The runs of a row must differ in their seed alone (another `row` in a config makes another row), but "
-                f"those of {label!r}, {first.called} and {other.called}, differ in {' and '.join(parts)}."
+                f"those of {label!r}, {first.place} and {other.place}, differ in {' and '.join(parts)}."
             )
         if other.seed in known:
             raise ValueError(
                 f"The runs of a row must be of different seeds, but those of {label!r}, {known[other.seed]} and "
-                f"{other.called}, are both of seed {other.seed}."
+                f"{other.place}, are both of seed {other.seed}."
             )
-        known[other.seed] = other.called
+        known[other.seed] = other.place
 
 
 def list_differences(records: Iterable[tuple[str, Record]]) -> dict[str, dict[str, list[str]]]:
@@ -46,7 +46,7 @@ def list_differences(records: Iterable[tuple[str, Record]]) -> dict[str, dict[st
     Compared are the config, the corpus, the way to decode, device, parameters, epochs, steps and versions. Keys of the
     objective, names, places and seeds are left out: rows are told apart by those.
     """
-    flats = [(label, _flat(_compared(record))) for label, record in records]
+    flats = [(label, _flat(_comparable_values(record))) for label, record in records]
     found = {}
     for key in dict.fromkeys(key for _, flat in flats for key in flat):
         values: dict[str, dict[str, None]] = {}
@@ -59,7 +59,7 @@ def list_differences(records: Iterable[tuple[str, Record]]) -> dict[str, dict[st
     return {key: values for key, values in found.items() if NOT_SET not in values or not key.startswith(tuple(other))}
 
 
-def _compared(record: Record) -> dict[str, Any]:
+def _comparable_values(record: Record) -> dict[str, Any]:
     config = {key: value for key, value in with_defaults(record.facts["config"]).items() if key != "objective"}
     facts = {name: record.facts[name] for name in FACTS} | {"versions": dict(record.facts["versions"] or {})}
     return {**config, "corpus": record.data[:12], "decoded with": dict(record.decoding), **facts}
@@ -83,12 +83,12 @@ def describe_differences(unlike: Mapping[str, Mapping[str, Sequence[str]]]) -> d
     for key, values in unlike.items():
         *others, (usual, rows) = sorted(values.items(), key=lambda pair: len(pair[1]))
         elsewhere = {label for _, labels in others for label in labels}
-        parts = [f"{value} for {_listed(labels)}" for value, labels in others]
-        parts.append(f"{usual} for {_listed(rows) if len(rows) < 4 or elsewhere & {*rows} else 'all others'}")
+        parts = [f"{value} for {_quote_labels(labels)}" for value, labels in others]
+        parts.append(f"{usual} for {_quote_labels(rows) if len(rows) < 4 or elsewhere & {*rows} else 'all others'}")
         described[key] = "; ".join(parts)
     return described
 
 
-def _listed(labels: Sequence[str]) -> str:
+def _quote_labels(labels: Sequence[str]) -> str:
     quoted = [f"\u201c{label}\u201d" for label in labels]  # labels have commas of their own
     return " and ".join(filter(None, [", ".join(quoted[:-1]), quoted[-1]]))

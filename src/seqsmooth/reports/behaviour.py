@@ -1,4 +1,4 @@
-"""How a trained model behaves beyond its scores: lengths, words, rare words, calibration, corrupted prefixes.
+"""The behaviour of a trained model beyond its scores: lengths, words, rare words, calibration, corrupted prefixes.
 
 A behaviour is observed once for a run and a split, and kept in the folder of the run.
 """
@@ -41,7 +41,7 @@ class Recall:
 
 @dataclass(frozen=True)
 class Behaviour:
-    """How a model behaves on a split.
+    """The behaviour of a model on a split.
 
     Attributes:
         lengths: the number of hypotheses of 0, 1, 2... words.
@@ -104,7 +104,7 @@ the probability of the most likely next word and how often it is right. Rare wor
 together make 5 % of the training text; recall: the share of those in the references of an item that its hypothesis has.
 Prefix corrupted: each word before the one to predict was replaced with a probability of 30 % by another, drawn from the
 unigram law of the training text; all models read the same prefixes."""
-"""What these columns are."""
+"""An explanation of these columns."""
 
 
 def behaviour(run: Run, split: str, device: str = "cpu", corpus: Corpus | None = None) -> Behaviour:
@@ -116,7 +116,7 @@ def behaviour(run: Run, split: str, device: str = "cpu", corpus: Corpus | None =
         device: where the model reads the references.
         corpus: of the run; opened by default.
     """
-    known = remembered(run, split)
+    known = load_behaviour(run, split)
     if known is not None:
         return known
     corpus = run.corpus() if corpus is None else corpus
@@ -134,7 +134,7 @@ def behaviour(run: Run, split: str, device: str = "cpu", corpus: Corpus | None =
     return observed
 
 
-def remembered(run: Run, split: str) -> Behaviour | None:
+def load_behaviour(run: Run, split: str) -> Behaviour | None:
     """The behaviour kept in the folder of a run, if hypotheses and weights (where still there) are the same."""
     try:
         content = json.loads(_path(run, split).read_text(encoding="utf-8"))

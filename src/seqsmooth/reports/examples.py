@@ -58,7 +58,7 @@ def draw_examples(rows: Sequence[Row], number: int, seed: int, pictures: Path | 
     """
     runs = [row.first.run for row in rows if row.first.run is not None]
     if len(runs) < len(rows):
-        return _recorded(rows, number, seed)
+        return _draw_from_records(rows, number, seed)
     split = rows[0].first.split
     corpus, texts = runs[0].corpus(), [dict(run.hypotheses(split)) for run in runs]
     scores = [_item_scores(run, split, TASKS[corpus.task].main) for run in runs]
@@ -72,12 +72,12 @@ def draw_examples(rows: Sequence[Row], number: int, seed: int, pictures: Path | 
             words = corpus.vocabulary.sentence(best[0].tokens) if best else []
             outputs.append((" ".join(words), known.get(str(name))))
         theirs = tuple(" ".join(words) for words in references[place])
-        picture = "" if pictures is None else _inlined(pictures, name)
+        picture = "" if pictures is None else _inline_picture(pictures, name)
         examples.append(Example(str(name), tuple(outputs), theirs, sources[place] if sources else "", picture))
     return examples
 
 
-def _recorded(rows: Sequence[Row], number: int, seed: int) -> list[Example]:
+def _draw_from_records(rows: Sequence[Row], number: int, seed: int) -> list[Example]:
     texts = [{output.item: output.text for output in row.first.examples} for row in rows]
     shared = [item for item in texts[0] if all(item in known for known in texts)]
     names = [shared[place] for place in _draw(len(shared), number, seed)]
@@ -105,7 +105,7 @@ def read_sources(corpus: Corpus, split: str) -> list[str]:
     return [" ".join(vocabulary.join(line.split(" "))) for line in corpus.texts(split, "sources")]
 
 
-def _inlined(folder: Path, name: int | str) -> str:
+def _inline_picture(folder: Path, name: int | str) -> str:
     """A picture as a data: address."""
     names = [f"{name}{ending}" for ending in TYPES]
     if isinstance(name, int):

@@ -11,7 +11,7 @@ from seqsmooth.metrics.tasks import TASKS
 from seqsmooth.metrics.trainings import Difference
 from seqsmooth.reports.behaviour import Behaviour
 from seqsmooth.reports.charts import Chart, Interval, Series, short
-from seqsmooth.reports.formats import NAMES, bracketed, signed, sureness, widest
+from seqsmooth.reports.formats import NAMES, format_gain, format_interval, sureness, widest
 from seqsmooth.reports.rows import Row
 
 Point = tuple[float, float]
@@ -29,7 +29,9 @@ def difference_interval(label: str, difference: Difference, number: int | None =
     """A difference with its widest interval; without a number in the colour of how sure it is."""
     ends = widest(difference)
     colour = sureness(difference) if number is None else number
-    return Interval(label, difference.value, *ends, colour, f"{label}: {signed(difference.value)} {bracketed(ends)}")
+    return Interval(
+        label, difference.value, *ends, colour, f"{label}: {format_gain(difference.value)} {format_interval(ends)}"
+    )
 
 
 def draw_charts(rows: Sequence[Row], task: str) -> list[Chart]:
@@ -42,34 +44,42 @@ def draw_charts(rows: Sequence[Row], task: str) -> list[Chart]:
     def recall(one: Behaviour) -> list[Point]:
         return [(float(bins.index(part.low)), part.found / part.of) for part in one.recall]
 
-    def observed(points: Callable[[Behaviour], list[Point]]) -> list[Series]:
-        return [_observed(row, number, points) for number, row in seen]
+    def behaviour_lines(points: Callable[[Behaviour], list[Point]]) -> list[Series]:
+        return [_behaviour_line(row, number, points) for number, row in seen]
 
     charts = [
-        Chart("score", f"{score} on validation, by epoch", "epoch", score, _logged(rows, "val", metric), note=SCORE),
-        Chart("validation-nll", "NLL on validation, by epoch", "epoch", NATS, _logged(rows, "val", "nll"), note=NLL),
-        Chart("training-nll", "NLL in training, by step", "step", NATS, _logged(rows, "train", "nll"), note=LEARNED),
+        Chart("score", f"{score} on validation, by epoch", "epoch", score, _log_lines(rows, "val", metric), note=SCORE),
+        Chart("validation-nll", "NLL on validation, by epoch", "epoch", NATS, _log_lines(rows, "val", "nll"), note=NLL),
+        Chart("training-nll", "NLL in training, by step", "step", NATS, _log_lines(rows, "train", "nll"), note=LEARNED),
         Chart("lengths", f"{what} lengths", "words", "share", _lengths(seen), zero=True, note=LENGTHS),
-        Chart("recall", RARE, *axes, observed(recall), ticks=[short(low) for low in bins], zero=True, note=RECALL),
+        Chart(
+            "recall", RARE, *axes, behaviour_lines(recall), ticks=[short(low) for low in bins], zero=True, note=RECALL
+        ),
         Chart(
             "calibration",
             "Calibration",
             "confidence",
             "accuracy",
-            observed(_reliability),
+            behaviour_lines(_reliability),
             diagonal=True,
             unit=(0.0, 1.0),
             note=CALIBRATION,
         ),
         Chart(
-            "corrupted", "NLL after a corrupted prefix", REPLACED, f"{NATS} more", observed(_cost), zero=True, note=COST
+            "corrupted",
+            "NLL after a corrupted prefix",
+            REPLACED,
+            f"{NATS} more",
+            behaviour_lines(_cost),
+            zero=True,
+            note=COST,
         ),
     ]
     charts = [chart for chart in charts if chart.name != "recall" or len(bins) > 1]
     return [chart for chart in charts if any(line.points for line in chart.series if line.number is not None)]
 
 
-def _logged(rows: Sequence[Row], split: str, name: str) -> list[Series]:
+def _log_lines(rows: Sequence[Row], split: str, name: str) -> list[Series]:
     """A column of the log: by step for training, by epoch for validation."""
     lines, by = [], "step" if split == "train" else "epoch"
     for number, row in enumerate(rows):
@@ -93,7 +103,7 @@ def _lengths(seen: Sequence[tuple[int, Row]]) -> list[Series]:
         return []
     theirs = seen[0][1].behaviours[0].reference_lengths
     end = max(_most(theirs), *(_most(one.lengths) for _, row in seen for one in row.behaviours))
-    lines = [_observed(row, n, lambda one: _shares(one.lengths, end)) for n, row in seen]
+    lines = [_behaviour_line(row, n, lambda one: _shares(one.lengths, end)) for n, row in seen]
     return [Series("references", _shares(theirs, end)), *lines]
 
 
@@ -118,7 +128,7 @@ def _cost(one: Behaviour) -> list[Point]:
     return [(part.share, part.nll - one.nll) for part in one.corrupted]
 
 
-def _observed(row: Row, number: int, points: Callable[[Behaviour], list[Point]]) -> Series:
+def _behaviour_line(row: Row, number: int, points: Callable[[Behaviour], list[Point]]) -> Series:
     return _mean_line(row.label, number, [points(one) for one in row.behaviours])
 
 

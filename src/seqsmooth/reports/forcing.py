@@ -39,7 +39,7 @@ class Bin:
     confidence: float
     """The sum of these probabilities."""
     right: int
-    """How often that word is the one in the reference."""
+    """The number of tokens where that word is the one in the reference."""
 
 
 @dataclass(frozen=True)
@@ -48,9 +48,9 @@ class Corrupted:
 
     share: float
     nll: float
-    """Of a token, in nats."""
+    """The mean NLL of a token, in nats."""
     accuracy: float
-    """How often the most likely token is the reference's."""
+    """The share of tokens where the most likely one is the reference's."""
 
 
 def force(
@@ -90,19 +90,19 @@ def sum_up(
     of_shares = torch.zeros(2, len(shares), dtype=torch.float64, device=device)
     of_bins = torch.zeros(BINS, 3, dtype=torch.float64, device=device)
     for items, which in _batches(store, firsts, max(1, rows // (int(np.diff(firsts).max()) * len(shares)))):
-        inputs = tuple(_sent(value, device) for value in corpus.inputs(split, items))
+        inputs = tuple(_send(value, device) for value in corpus.inputs(split, items))
         width = int(store.lengths[which[which < len(store)]].max())
         targets = store.rows(which.reshape(-1), width)  # (B R, T)
         prefixes = np.stack([share.rows(which.reshape(-1), width) for share in read], 1)  # (B R, S, T)
         prefixes = np.roll(prefixes, 1, axis=-1)
         prefixes[..., 0] = BOS
-        tokens = _sent(torch.from_numpy(prefixes), device).reshape(len(items), -1, width)
+        tokens = _send(torch.from_numpy(prefixes), device).reshape(len(items), -1, width)
         hidden = model(inputs, tokens).flatten(0, -2)  # (B R S T, D)
         row, column = np.nonzero(targets != PAD)
         place = row * len(shares) * width + column  # of the first share; the next is `width` further on
         places = place + width * np.arange(len(shares))[:, None]  # (S, N)
         portions = (
-            torch.split(_sent(torch.from_numpy(values), device), max(1, PORTION // len(shares)), -1)
+            torch.split(_send(torch.from_numpy(values), device), max(1, PORTION // len(shares)), -1)
             for values in (places, targets[row, column])
         )
         for chosen, words in zip(*portions, strict=True):
@@ -130,7 +130,7 @@ def _add_sums(
 
 
 def unigrams(corpus: Corpus) -> NDArray[np.int64]:  # (V,)
-    """How often each word occurs in the training targets; special tokens are no words."""
+    """Count the words of the training targets; special tokens are no words."""
     ids = corpus.split("train").targets.ids
     counts = np.zeros(len(corpus.vocabulary), dtype=np.int64)
     for first in range(0, len(ids), _BLOCK):
@@ -185,6 +185,6 @@ def _batches(
         yield items.tolist(), which[items]
 
 
-def _sent(value: Tensor, device: torch.device) -> Tensor:
+def _send(value: Tensor, device: torch.device) -> Tensor:
     """To the device, without waiting for what it is doing."""
     return value.pin_memory().to(device, non_blocking=True) if device.type == "cuda" else value

@@ -1,4 +1,4 @@
-"""How numbers and differences are written and drawn: the same in every table, chart and page."""
+"""One way to write numbers and differences for every table, chart and page."""
 
 from __future__ import annotations
 
@@ -46,21 +46,21 @@ def difference_cells(difference: Difference | None) -> list[str]:
         return ["", "", ""]
     mark = MARKS[sureness(difference)]
     return [
-        f"{mark}{signed(difference.value)}{mark}",
-        bracketed(difference.items),
-        bracketed(difference.trainings),
+        f"{mark}{format_gain(difference.value)}{mark}",
+        format_interval(difference.items),
+        format_interval(difference.trainings),
     ]
 
 
-def bracketed(ends: tuple[float, float] | None) -> str:
+def format_interval(ends: tuple[float, float] | None) -> str:
     """An interval in brackets; nothing for None."""
-    return "" if ends is None else f"[{signed(ends[0])}, {signed(ends[1])}]"
+    return "" if ends is None else f"[{format_gain(ends[0])}, {format_gain(ends[1])}]"
 
 
-def signed(value: float) -> str:
+def format_gain(value: float) -> str:
     """A number with its sign, which 0 has, too: an interval from -0.00 on holds 0.
 
-    >>> signed(1.234), signed(-0.001)
+    >>> format_gain(1.234), format_gain(-0.001)
     ('+1.23', '-0.00')
     """
     return f"{value:+.2f}"
@@ -82,20 +82,20 @@ def spread(values: Sequence[float], form: str = ".2f") -> str:
 def markdown_table(head: Sequence[str], rows: Iterable[Sequence[str]], *, numbers: bool = True) -> str:
     """A table in Markdown. A cell of numbers breaks over lines only where it has a line break."""
     rule = "---:" if numbers else "---"
-    lines = [f"| {' | '.join(map(escaped, head))} |", "|---|" + f"{rule}|" * (len(head) - 1)]
+    lines = [f"| {' | '.join(map(escape_cell, head))} |", "|---|" + f"{rule}|" * (len(head) - 1)]
     for row in rows:
-        cells = [escaped(cell).replace(" ", NO_BREAK) if numbers else escaped(cell) for cell in row]
+        cells = [escape_cell(cell).replace(" ", NO_BREAK) if numbers else escape_cell(cell) for cell in row]
         lines.append(f"| {' | '.join(cells)} |".replace("\n", "<br>"))
     return "\n".join(lines)
 
 
-def escaped(text: str) -> str:
+def escape_cell(text: str) -> str:
     """Text that cannot break a table of Markdown, whatever it holds."""
     return text.replace("|", "\\|").replace("<", "&lt;")
 
 
 def interval_note(baseline: str) -> str:
-    """What the two intervals of a difference are, in two sentences."""
+    """Explain the two intervals of a difference."""
     return (
         f"Intervals are of 95 %: over items (paired bootstrap, these trainings as they are), and, where a row and "
         f"{baseline} have {LEAST} seeds or more, over items and trainings (what other seeds would give, too)."

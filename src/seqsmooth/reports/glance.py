@@ -9,9 +9,9 @@ from functools import cached_property
 from seqsmooth.metrics.trainings import LEAST, Difference
 from seqsmooth.reports.charts import forests
 from seqsmooth.reports.figures import difference_interval
-from seqsmooth.reports.formats import NAMES, bracketed, difference_cells, markdown_table, spread, widest
+from seqsmooth.reports.formats import NAMES, difference_cells, format_interval, markdown_table, spread, widest
 from seqsmooth.reports.results import Chapter
-from seqsmooth.reports.results_tables import ordered, seed_spread
+from seqsmooth.reports.results_tables import order_rows, seed_spread
 from seqsmooth.reports.rows import BASELINE, Row, Table, place
 
 TITLE = f"Difference from {BASELINE} on each set, each with an axis of its own"
@@ -39,7 +39,7 @@ class Glance:
         """The rows but MLE's: on more than one set, or of three seeds on one; by the kind of the loss."""
         seeds: dict[str, list[int]] = {}
         for chapter, table in self.sets:
-            for label, row in ordered(table, chapter):
+            for label, row in order_rows(table, chapter):
                 scored = [] if row is None else row.values(table.main)
                 seeds.setdefault(label, []).extend([len(scored)] if scored else [])
         kept = [label for label, counts in seeds.items() if len(counts) > 1 or max(counts, default=0) >= LEAST]
@@ -101,7 +101,7 @@ def _cell(table: Table, label: str | None, differences: Mapping[str, Difference]
         return ""
     difference = differences[row.label]
     seeds = len(row.values(table.main))
-    return f"{difference_cells(difference)[0]} ({seeds})\n{bracketed(widest(difference))}"
+    return f"{difference_cells(difference)[0]} ({seeds})\n{format_interval(widest(difference))}"
 
 
 def _heading(chapter: Chapter, table: Table, folder: str) -> str:

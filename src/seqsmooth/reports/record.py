@@ -110,7 +110,7 @@ class Record:
         return int(self.facts["seed"])
 
     @property
-    def called(self) -> str:
+    def place(self) -> str:
         """The name of the run in messages: its folder, or the file of its record."""
         return str(self.file if self.run is None else self.run.folder)
 
@@ -184,7 +184,7 @@ class Record:
             "curve": {name: list(values) for name, values in self.curve.items()},
             "scores": scores,
             "statistics": packed,
-            "behaviour": None if self.behaviour is None else _rounded(asdict(self.behaviour)),
+            "behaviour": None if self.behaviour is None else _round_numbers(asdict(self.behaviour)),
             "examples": {"seed": SEED, "written": [asdict(one) for one in self.examples]},
         }
         lines = [
@@ -225,10 +225,10 @@ class Record:
         return record
 
 
-def _rounded(value: Any) -> Any:
+def _round_numbers(value: Any) -> Any:
     """Round all numbers to eight digits."""
     if isinstance(value, Mapping):
-        return {key: _rounded(part) for key, part in value.items()}
+        return {key: _round_numbers(part) for key, part in value.items()}
     if isinstance(value, (list, tuple)):
-        return [_rounded(part) for part in value]
+        return [_round_numbers(part) for part in value]
     return float(f"{value:.8g}") if isinstance(value, float) else value

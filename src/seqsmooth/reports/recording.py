@@ -19,7 +19,7 @@ from seqsmooth.metrics.scores import Scores
 from seqsmooth.metrics.tasks import TASKS
 from seqsmooth.ops import checks
 from seqsmooth.reports.alike import check_row
-from seqsmooth.reports.behaviour import remembered
+from seqsmooth.reports.behaviour import load_behaviour
 from seqsmooth.reports.record import FACTS, SEED, Output, Record, Tally
 from seqsmooth.text import Vocabulary
 from seqsmooth.training.bases import find_row
@@ -35,7 +35,7 @@ _NAMES = ("name", "row", "table", "seed")
 
 def record_run(folder: Path, split: str) -> Record:
     """Make the record of a run that was trained, decoded and scored; its weights need not be there any more."""
-    run = _finished(folder)
+    run = _open_finished(folder)
     way_out = f"decoded and scored (`seqsmooth decode {folder} --split {split} --observe`)"
     there = run.hypotheses_file(split).is_file() and run.scores(split).is_file()
     checks.must(there, str(folder), way_out, f"one without scores of {split}")
@@ -46,12 +46,12 @@ def record_run(folder: Path, split: str) -> Record:
     )
     checks.must(not other, str(folder), rule, f"decoded with {', '.join(f'{key} {other[key]}' for key in other)}")
     record = _record([run], run.hypotheses_file(split), Scorecard.load(run.scores(split)).scores)
-    return replace(record, curve=_curve(run), behaviour=remembered(run, split))
+    return replace(record, curve=_curve(run), behaviour=load_behaviour(run, split))
 
 
 def read_run(folder: Path, split: str) -> Record:
     """Make the record of a run for a report: decoded in any way, and scored here where nobody did; it keeps the run."""
-    run = _finished(folder)
+    run = _open_finished(folder)
     rule = f"decoded (`seqsmooth decode {folder} --split {split}`)"
     checks.must(run.hypotheses_file(split).is_file(), str(folder), rule, f"one without hypotheses of {split}")
     check_own(run, split)
@@ -62,7 +62,7 @@ def read_run(folder: Path, split: str) -> Record:
 
 def record_hypotheses(folders: Sequence[Path], hypotheses: Path) -> Record:
     """Make the record of what `seqsmooth decode RUN... --out FILE` wrote: an ensemble, or one run in another way."""
-    runs = [_finished(folder) for folder in folders]
+    runs = [_open_finished(folder) for folder in folders]
     scores = hypotheses.with_suffix(".scores.json")
     there = hypotheses.is_file() and scores.is_file()
     checks.must(there, "hypotheses", "a file of `seqsmooth decode RUN... --out FILE`", str(hypotheses))
@@ -76,7 +76,7 @@ def record_hypotheses(folders: Sequence[Path], hypotheses: Path) -> Record:
     return replace(record, variant=hypotheses.stem, commands=(*trained, out))
 
 
-def _finished(folder: Path) -> Run:
+def _open_finished(folder: Path) -> Run:
     run = Run.open(folder)
     rule = "trained to its end (the same `seqsmooth train` goes on with it)"
     checks.must(run.finished, str(folder), rule, "unfinished")

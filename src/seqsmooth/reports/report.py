@@ -18,7 +18,7 @@ from seqsmooth.reports.behaviour import COLUMNS, NOTE, behaviour
 from seqsmooth.reports.charts import COLOURS, STYLE, Chart, forest
 from seqsmooth.reports.examples import Example, draw_examples
 from seqsmooth.reports.figures import difference_interval, draw_charts
-from seqsmooth.reports.formats import NAMES, bracketed, interval_note, signed
+from seqsmooth.reports.formats import NAMES, format_gain, format_interval, interval_note
 from seqsmooth.reports.record import Record
 from seqsmooth.reports.recording import read_run
 from seqsmooth.reports.rows import BASELINE, Row, Table, find_row, make_tables, place
@@ -62,7 +62,7 @@ class Section:
         return forest(f"{NAMES[metric]} against {self.table.baseline}", "difference, 95 % interval", intervals)
 
     @property
-    def compared(self) -> bool:
+    def has_baseline(self) -> bool:
         """Whether there are differences from a baseline."""
         return len(self.table.rows) > 1 and self.table.row(self.table.baseline) is not None
 
@@ -72,7 +72,7 @@ class Section:
         return describe_differences(self.table.unlike())
 
     @property
-    def observed(self) -> list[tuple[int, Row]]:
+    def behaviours(self) -> list[tuple[int, Row]]:
         """The rows that were observed, with their numbers."""
         return [(number, row) for number, row in enumerate(self.table.rows) if row.behaviours]
 
@@ -84,7 +84,7 @@ class Section:
                 "calibration": f"{100 * mean(one.calibration_error for one in row.behaviours):.1f} %",
                 "words": f"{mean(one.words for one in row.behaviours):.0f}",
             }
-            for _, row in self.observed
+            for _, row in self.behaviours
         }
         return plain(self.table, self.metrics, more)
 
@@ -212,7 +212,7 @@ def _records(sections: Sequence[Section]) -> list[Record]:
 
 
 def _facts(sections: Sequence[Section], split: str) -> dict[str, str]:
-    """What is true of all runs of the page: a value in which any two differ is left out."""
+    """Facts that are true of all runs of the page: a value in which any two differ is left out."""
     records = _records(sections)
     seeds = sorted({record.seed for record in records})
     known: dict[str, Callable[[Record], str]] = {
@@ -258,7 +258,7 @@ def _write(out: Path, sections: Sequence[Section], content: Mapping[str, Any], s
     data = {"fingerprint": _records(sections)[0].data}
     numbers = {"kind": KIND, "data": data, "split": split, "tables": [_numbers(section) for section in sections]}
     templates, shared = environment(), {"chart_style": STYLE, "heading": content["heading"]}
-    shown = {"names": NAMES, "colours": COLOURS, "signed": signed, "bracketed": bracketed}
+    shown = {"names": NAMES, "colours": COLOURS, "format_gain": format_gain, "format_interval": format_interval}
     shown |= {"note": note, "interval_note": interval_note, "behaviour_columns": COLUMNS, "behaviour_note": NOTE}
     columns, runs = _runs(sections)
     listed = {"heading": f"{content['heading']}: runs", "columns": columns, "runs": runs}

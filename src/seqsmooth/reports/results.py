@@ -70,7 +70,7 @@ class Chapter:
 
 @dataclass(frozen=True)
 class Outline:
-    """What the authors of a folder of results say about its tables, as pages.yaml has it.
+    """The file pages.yaml of a folder of results: what its authors say about the tables.
 
     Attributes:
         chapters: the tables, in the order of their pages.

@@ -148,7 +148,7 @@ def _chapter(results: Results, chapter: Chapter, table: Table) -> Page:
     page, main, outline = Page(chapter.page, chapter.title), table.main, results.outline
     page.say(chapter.note.strip(), f"**{NAMES[main]}**, by loss:", tables.main_scores(table, chapter))
     page.say(tables.yardstick(table))
-    rows = [row for _, row in tables.ordered(table, chapter) if row is not None]
+    rows = [row for _, row in tables.order_rows(table, chapter) if row is not None]
     differences = table.differences(main)
     intervals = [difference_interval(row.label, differences[row.label]) for row in rows if row.label in differences]
     if intervals:
@@ -207,7 +207,7 @@ def _variants(results: Results) -> Page:
 
 def _grids(results: Results) -> Page:
     page = Page("grids", "Grids")
-    page.say("The values that validation data chose; below, all that were tried.", tables.chosen(results.choices))
+    page.say("The values that validation data chose; below, all that were tried.", tables.best_points(results.choices))
     points = (part for name, choice in results.choices.items() for part in (f"`{name}`:", tables.points(choice)))
     page.fold("grids-points", "All values that were tried; bold: chosen", *points)
     return page
@@ -220,7 +220,7 @@ def _discussion(results: Results) -> Page:
 
 
 def _reading(results: Results) -> Page:
-    """What is said once for all pages; nothing about what no record has."""
+    """The page of what is true of all pages; nothing about what no record has."""
     page = Page("reading", "How to read the tables")
     own = [one for one in results.records if not one.variant]
     parts = [SCORES, _seconds(results)]

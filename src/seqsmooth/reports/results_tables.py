@@ -12,7 +12,7 @@ from seqsmooth.metrics.trainings import LEAST
 from seqsmooth.reports.alike import describe_differences
 from seqsmooth.reports.behaviour import COLUMNS
 from seqsmooth.reports.families import families
-from seqsmooth.reports.formats import NAMES, NO_BREAK, difference_cells, markdown_table, number, signed, spread
+from seqsmooth.reports.formats import NAMES, NO_BREAK, difference_cells, format_gain, markdown_table, number, spread
 from seqsmooth.reports.record import Record
 from seqsmooth.reports.results import Chapter, Outline, Results
 from seqsmooth.reports.rows import BASELINE, Row, Table
@@ -24,7 +24,7 @@ Column = tuple[str, Callable[[str, Row | None], str]]
 """The heading of a column, and its text for a label and its row."""
 
 
-def ordered(table: Table, chapter: Chapter) -> list[tuple[str, Row | None]]:
+def order_rows(table: Table, chapter: Chapter) -> list[tuple[str, Row | None]]:
     """The paper's rows in the paper's order, then ours that it lacks; None for one that was not run."""
     labels = [*chapter.rows, *(row.label for row in table.rows if row.label not in chapter.rows)]
     rows = [(label, table.row(label)) for label in labels]
@@ -55,7 +55,7 @@ def _columns(table: Table, metric: str, paper: Mapping[str, float]) -> list[Colu
     def printed(label: str, row: Row | None) -> str:
         if label not in paper or BASELINE not in paper:
             return number(paper.get(label))
-        gain = "" if label == BASELINE else f" ({signed(paper[label] - paper[BASELINE])})"
+        gain = "" if label == BASELINE else f" ({format_gain(paper[label] - paper[BASELINE])})"
         return f"{number(paper[label])}{gain}"
 
     def gain(label: str, row: Row | None) -> str:
@@ -75,7 +75,7 @@ def _means(metric: str) -> Column:
 
 
 def _table_of(table: Table, chapter: Chapter, columns: Sequence[Column]) -> str:
-    rows = [[label, *(text(label, row) for _, text in columns)] for label, row in ordered(table, chapter)]
+    rows = [[label, *(text(label, row) for _, text in columns)] for label, row in order_rows(table, chapter)]
     return markdown_table(["loss", *(heading for heading, _ in columns)], rows)
 
 
@@ -135,21 +135,21 @@ def pairs(table: Table, outline: Outline) -> str:
 
 
 def together(table: Table, chapter: Chapter, outline: Outline) -> str:
-    """What rows that have something in common gain, beside the same rows of the paper."""
+    """The gains of rows that have something in common, beside the same rows of the paper."""
     rows = []
     for family in families(table, chapter.rows, chapter.paper(table.main), outline.pools, outline.contrasts):
         value, items, trainings = difference_cells(family.ours)
-        printed = "" if family.paper is None else signed(family.paper)
+        printed = "" if family.paper is None else format_gain(family.paper)
         rows.append([family.name, family.minus, str(family.rows), printed, f"{value} {items}", trainings])
     head = ["rows", "minus", "how many", "paper", f"{NAMES[table.main]} [95 %: items]", "[items and trainings]"]
     return markdown_table(head, rows) if rows else ""
 
 
 def behaviours(table: Table, chapter: Chapter) -> str:
-    """How the models behave beyond scores."""
+    """The behaviour of the models beyond scores."""
     rows = [
         [label, *row.describe_behaviours()]
-        for label, row in ordered(table, chapter)
+        for label, row in order_rows(table, chapter)
         if row is not None and row.behaviours
     ]
     return markdown_table(["loss", *COLUMNS], rows) if rows else ""
@@ -164,7 +164,7 @@ def examples(rows: Sequence[Row]) -> str:
 
 def commands(table: Table, chapter: Chapter) -> str:
     """The commands that repeat each row, at its first seed."""
-    rows = [row for _, row in ordered(table, chapter) if row is not None]
+    rows = [row for _, row in order_rows(table, chapter) if row is not None]
     return "\n".join(f"- {row.label}: `{' && '.join(map(respell, row.first.commands))}`" for row in rows)
 
 
@@ -213,7 +213,7 @@ def _way(one: Record) -> str:
     return ", ".join([str(one.decoding.get("beam", "")), *other])
 
 
-def chosen(choices: Mapping[str, Mapping[str, Any]]) -> str:
+def best_points(choices: Mapping[str, Mapping[str, Any]]) -> str:
     """The best point of each config, of all grids."""
     rows = []
     for name, choice in choices.items():
@@ -221,7 +221,7 @@ def chosen(choices: Mapping[str, Mapping[str, Any]]) -> str:
         for point in choice["points"]:
             if point["best"]:
                 values = ", ".join(f"{short[key]} {value}" for key, value in point["values"].items())
-                rows.append([name, point["config"], values, f"{point['score']:.2f} {_validated(choice)}"])
+                rows.append([name, point["config"], values, f"{point['score']:.2f} {_metric_name(choice)}"])
     return markdown_table(["grid", "config", "chosen", "on validation"], rows, numbers=False) if rows else ""
 
 
@@ -233,12 +233,12 @@ def points(choice: Mapping[str, Any]) -> str:
         value = point["score"]
         text = "unfinished" if value is None else f"**{value:.2f}**" if point["best"] else f"{value:.2f}"
         rows.append([point["config"], *(str(point["values"].get(key, "")) for key in keys), text])
-    return markdown_table(["config", *(f"`{key}`" for key in keys), f"{_validated(choice)} on validation"], rows)
+    return markdown_table(["config", *(f"`{key}`" for key in keys), f"{_metric_name(choice)} on validation"], rows)
 
 
 def _keys(choice: Mapping[str, Any]) -> list[str]:
     return list(dict.fromkeys(key for point in choice["points"] for key in point["values"]))
 
 
-def _validated(choice: Mapping[str, Any]) -> str:
+def _metric_name(choice: Mapping[str, Any]) -> str:
     return NAMES.get(choice["metric"], str(choice["metric"]))

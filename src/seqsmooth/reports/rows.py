@@ -71,11 +71,11 @@ class Row:
 
     @property
     def behaviours(self) -> list[Behaviour]:
-        """How the models behave, of those that were observed."""
+        """The behaviour of the models that were observed."""
         return [record.behaviour for record in self.records if record.behaviour is not None]
 
     def describe_behaviours(self) -> list[str]:
-        """How the models behave, in the columns of `behaviour.COLUMNS`."""
+        """The behaviour of the models, in the columns of `behaviour.COLUMNS`."""
         return [spread([read(one) for one in self.behaviours], form) for read, form in COLUMNS.values()]
 
     @property
@@ -154,26 +154,26 @@ class Table:
         return next((row for row in self.rows if row.label == label), None)
 
     def sharing(self, row: Row) -> Table:
-        """The same table with a row of another one before its own."""
+        """Put a row of another table before the own ones."""
         return replace(self, rows=(row, *self.rows))
 
     def unlike(self) -> dict[str, dict[str, list[str]]]:
-        """What differs outside the objective: by key and value, the labels of the rows."""
+        """List what differs outside the objective: by key and value, the labels of the rows."""
         return list_differences((row.label, record) for row in self.rows for record in row.records)
 
     def difference(self, metric: str, ours: str, theirs: str | None = None) -> Difference | None:
         """Between two rows by their labels, or from the baseline; None where one of them was not scored."""
-        trained, theirs = self._resampled(metric), self.baseline if theirs is None else theirs
+        trained, theirs = self._resample_rows(metric), self.baseline if theirs is None else theirs
         return compare_trainings(trained[ours], trained[theirs]) if {ours, theirs} <= trained.keys() else None
 
     def differences(self, metric: str) -> dict[str, Difference]:
-        """Of each other row from the baseline, by label."""
+        """The difference of each other row from the baseline, by label."""
         found = {row.label: self.difference(metric, row.label) for row in self.rows if row.label != self.baseline}
         return {label: difference for label, difference in found.items() if difference is not None}
 
     def difference_of_means(self, metric: str, ours: Sequence[str], theirs: Sequence[str] | None) -> Difference | None:
         """Between the means of several rows, each by its first seed; for None from the baseline with all its seeds."""
-        trained = self._resampled(metric)
+        trained = self._resample_rows(metric)
         if not trained.keys() >= {*ours, *(theirs or [self.baseline])}:
             return None
         others = trained[self.baseline] if theirs is None else Trained.first_of([trained[label] for label in theirs])
@@ -183,7 +183,7 @@ class Table:
     def _trained(self) -> dict[str, dict[str, Trained]]:
         return {}
 
-    def _resampled(self, metric: str) -> dict[str, Trained]:
+    def _resample_rows(self, metric: str) -> dict[str, Trained]:
         """The scores of the rows that have a metric, by label, on the same resampled items for all."""
         if metric not in self._trained:
             self._trained[metric] = _resample(self.rows, metric, self.resamples, self.seed)

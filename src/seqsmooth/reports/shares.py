@@ -32,7 +32,7 @@ def lengths(shares: Shares) -> str:
 
 
 def gain_table(shares: Shares) -> str:
-    """What each loss gains over MLE at each share, with the wider interval that there is."""
+    """The gain of each loss over MLE at each share, with the wider interval that there is."""
 
     def gain(table: Table, label: str) -> str:
         value, items, trainings = difference_cells(_difference(table, label))

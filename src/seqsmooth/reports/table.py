@@ -17,7 +17,7 @@ from seqsmooth.reports.formats import (
     BY_TRAININGS,
     NAMES,
     difference_cells,
-    escaped,
+    escape_cell,
     interval_note,
     markdown_table,
     sureness,
@@ -82,7 +82,7 @@ def make_cells(table: Table, metrics: Sequence[str]) -> dict[str, list[TableCell
 
 
 def note(table: Table) -> str:
-    """What the numbers of a table are."""
+    """Explain the numbers of a table."""
     several = max(len(row.records) for row in table.rows) > 1
     text = f"Scores in points; {'mean ± standard deviation over the seeds of a row' if several else 'one seed a row'}."
     if table.row(table.baseline) is None or len(table.rows) < 2:
@@ -100,8 +100,8 @@ def markdown(table: Table, metrics: Sequence[str]) -> str:
     lines = [f"| {' | '.join(['Loss', 'Reward', 'V_sub', *headings])} |", "|---|---|---|" + "---:|" * len(metrics)]
     for label, loss in table.losses.items():
         texts = [f"**{cell.text()}**" if cell.best else cell.text() for cell in cells[label]]
-        lines.append(f"| {' | '.join([*map(escaped, loss), *texts])} |")
-    parts = [f"### {escaped(table.name)}" if table.name else "", "\n".join(lines), note(table)]
+        lines.append(f"| {' | '.join([*map(escape_cell, loss), *texts])} |")
+    parts = [f"### {escape_cell(table.name)}" if table.name else "", "\n".join(lines), note(table)]
     if any(cell.difference for several in cells.values() for cell in several):
         head = [f"Against {table.baseline}"]
         for heading in headings:
