@@ -66,9 +66,9 @@ def test_the_doctor_survives_a_loss_that_does_not_run(
 @pytest.mark.parametrize(
     ("variable", "installed", "said"),
     [
-        ("auto", False, "torch, for Triton is not installed"),
-        ("torch", True, "torch, for SEQSMOOTH_KERNELS=torch"),
-        ("triton", True, "triton in its interpreter, for SEQSMOOTH_KERNELS=triton"),
+        ("auto", False, "torch (Triton is not installed)"),
+        ("torch", True, "torch (SEQSMOOTH_KERNELS=torch)"),
+        ("triton", True, "triton in its interpreter (SEQSMOOTH_KERNELS=triton)"),
     ],
 )
 def test_the_doctor_says_which_kernels_run_and_why(

@@ -80,7 +80,8 @@ def start(given: argparse.Namespace) -> int:
 def _check_packages() -> None:
     from importlib.util import find_spec
 
-    missing = [name for name in ("pytorch_lightning", "yaml", "safetensors") if find_spec(name) is None]
+    needed = ("pytorch_lightning", "yaml", "safetensors", "tqdm", "jinja2")
+    missing = [name for name in needed if find_spec(name) is None]
     if missing:
         hint = f"{', '.join(missing)}: pip install 'seqsmooth[toolkit]'"
         raise ValueError(f"The demo trains as `seqsmooth train` does, which needs what is not installed: {hint}.")

@@ -48,8 +48,8 @@ VERBS: dict[str, Verb] = {
     "conformance": Verb("hold a loss against the contract"),
     "doctor": Verb("say what runs here, and check that it is right"),
 }
-MOVED = {name: f"seqsmooth report {name}" for name in ("record", "results", "choose")}
-MOVED["bench"] = "python -m benchmarks, in a clone of the repository"
+MOVED = {name: f"`seqsmooth report {name}`" for name in ("record", "results", "choose")}
+MOVED["bench"] = "`python -m benchmarks`, in a clone of the repository"
 """Verbs of earlier versions, and what does their work now."""
 
 
@@ -66,8 +66,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
         parser.print_help(sys.stderr)
         return 2
     if name in MOVED:
-        parser.error(f"`seqsmooth {name}` is now `{MOVED[name]}`.")
-    plain, dotted = _dotted(words)
+        parser.error(f"`seqsmooth {name}` is now {MOVED[name]}.")
+    plain, dotted = _split_keys(words)
     plain = _name_way(plain)
     given, unknown = parser.parse_known_args(plain)
     given.takes_keys = VERBS[given.verb].dotted or getattr(given, "takes_keys", False)
@@ -148,7 +148,7 @@ def _name_way(words: Sequence[str]) -> list[str]:
     return list(words) if named else [*words[: place + 1], ways[0], *rest]
 
 
-def _dotted(words: Sequence[str]) -> tuple[list[str], list[tuple[str, str]]]:
+def _split_keys(words: Sequence[str]) -> tuple[list[str], list[tuple[str, str]]]:
     """Take `--a.b VALUE` and `--a.b=VALUE` out of the words of a command line."""
     plain: list[str] = []
     dotted: list[tuple[str, str]] = []

@@ -58,7 +58,7 @@ class _Formatter(argparse.HelpFormatter):
             self._action_max_length = max(self._action_max_length, length)
 
     def _fill_text(self, text: str, width: int, indent: str) -> str:
-        return "\n".join(indent + line for line in _filled(text, width - len(indent)))
+        return "\n".join(indent + line for line in _fill(text, width - len(indent)))
 
     def _get_default_metavar_for_optional(self, action: argparse.Action) -> str:
         return "N" if action.type in (int, float) else super()._get_default_metavar_for_optional(action)
@@ -79,7 +79,7 @@ def did_you_mean(words: Sequence[str]) -> str:
     return f"; did you mean {', '.join(others) + ' or ' if others else ''}{last}?"
 
 
-def _filled(text: str, width: int) -> Iterator[str]:
+def _fill(text: str, width: int) -> Iterator[str]:
     prose: list[str] = []
     for line in [*text.splitlines(), ""]:
         if line and not line.startswith(" "):
@@ -87,10 +87,10 @@ def _filled(text: str, width: int) -> Iterator[str]:
             continue
         yield from textwrap.wrap(" ".join(prose), width, break_long_words=False, break_on_hyphens=False)
         prose.clear()
-        yield from _broken(line, width)
+        yield from _break_command(line, width)
 
 
-def _broken(line: str, width: int) -> Iterator[str]:
+def _break_command(line: str, width: int) -> Iterator[str]:
     """A command in several lines, broken before an option where there is one; a comment goes above it."""
     command, _, comment = line.partition("  # ")
     if comment and len(line) > width:

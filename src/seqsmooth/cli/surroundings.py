@@ -49,7 +49,7 @@ PACKAGES = (
     Package("pytorch_lightning", "train", "toolkit"),
     Package("yaml", "train: configs", "toolkit", "PyYAML"),
     Package("safetensors", "train, decode: weights", "toolkit"),
-    Package("tqdm", "train, decode, prepare: progress", "toolkit"),
+    Package("tqdm", "train: progress", "toolkit"),
     Package("sacrebleu", "score: sacreBLEU", "toolkit"),
     Package("sacremoses", "prepare: the tokeniser of Moses", "toolkit"),
     Package("PIL", "prepare, train: pictures", "toolkit", "Pillow"),
@@ -121,7 +121,7 @@ def describe_kernels() -> str:
     else:
         why = "a GPU and Triton are there"
     interpreted = " in its interpreter" if os.environ.get("TRITON_INTERPRET") == "1" and path == "triton" else ""
-    return f"{path}{interpreted}, for {why}"
+    return f"{path}{interpreted} ({why})"
 
 
 def package_lines() -> Iterator[str]:
@@ -154,7 +154,7 @@ def data_lines(folder: Path | None = None) -> Iterator[str]:
     yield f"  {root.absolute()} ({source}){'' if root.is_dir() else ', which is not there'}"
     for name, what in FILES.items():
         yield f"    {name:<24} {'there' if (root / name).exists() else 'missing':<8} {what}"
-    yield "  what `seqsmooth prepare` makes of it is a folder of your choice, named in a config's section `data`"
+    yield "  `seqsmooth prepare` writes a corpus to a folder of your choice; `data.folder` of a config names it"
 
 
 def _cuda() -> Trial:
