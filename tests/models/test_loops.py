@@ -110,7 +110,9 @@ def test_contexts_alone_may_be_asked_for(kernels: torch.device) -> None:
         gates = model.word_gates(model.embedding(tokens.t().to(device)))
         if dtype == torch.float32:
             weights = model.score, model.recurrent.weight, model.context_gates.weight
-            _, contexts = loops.search(gates, memory.keys, memory.values, memory.mask, memory.first[:, 0], *weights)
+            _, contexts = loops.apply(
+                loops.Search, gates, memory.mask, memory.keys, memory.values, memory.first[:, 0], *weights
+            )
         else:
             state, steps = model.start(memory), []
             for step in gates.unbind(0):

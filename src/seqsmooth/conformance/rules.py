@@ -228,9 +228,7 @@ def _positions(batch: Case) -> Iterator[tuple[Tensor, Tensor]]:
 
 
 def _value(subject: Subject, batch: Case, smoothing: float = 0.0) -> Tensor:
-    return subject.loss(
-        batch.logits.clone(), batch.labels, smoothing=smoothing
-    )  # a clone, since a loss may write over it
+    return subject.loss(batch.logits.clone(), batch.labels, smoothing=smoothing)  # which may write over its input
 
 
 def _gradient(subject: Subject, batch: Case, factor: float = 1.0, *, smoothing: float = 0.0) -> Tensor:

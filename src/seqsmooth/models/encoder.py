@@ -139,22 +139,15 @@ def _side_by_side(
     Each is a chain of small kernels that leaves most of a GPU idle, so they run on two streams, and autograd runs their
     backward passes on the same streams. Each stream waits for the other at both ends, so memory is passed on safely.
     """
-    here, aside = _streams(inputs.device)
-    if here is not None and aside is not None:
-        aside.wait_stream(here)
+    if inputs.device.type != "cuda" or not CONCURRENT:
+        return onward(inputs)[0], homeward(reversed_inputs)[0]
+    here, aside = torch.cuda.current_stream(inputs.device), _aside(inputs.device)
+    aside.wait_stream(here)
     with torch.cuda.stream(aside):
         backward, _ = homeward(reversed_inputs)
     forward, _ = onward(inputs)
-    if here is not None and aside is not None:
-        here.wait_stream(aside)
+    here.wait_stream(aside)
     return forward, backward
-
-
-def _streams(device: torch.device) -> tuple[torch.cuda.Stream | None, torch.cuda.Stream | None]:
-    """The current stream and a second one; None without CUDA."""
-    if device.type != "cuda" or not CONCURRENT:
-        return None, None
-    return torch.cuda.current_stream(device), _aside(device)
 
 
 @cache

@@ -61,9 +61,7 @@ def load(folder: str | os.PathLike[str], device: str | torch.device = "cpu") -> 
         return dict(value["model"]), value["vocabulary"]
 
     config, words = read_record(folder / "config.json", parse, rule, name="folder", kind=KIND)
-    with torch.random.fork_rng(
-        devices=[]
-    ):  # the initial weights are overwritten and must not change the state of random numbers
+    with torch.random.fork_rng(devices=[]):  # the initial weights are overwritten, and nobody else's draws change
         model = build(**config)
     load_weights(folder / "model.safetensors", model, vocabulary=words)
     return model.to(device).eval()

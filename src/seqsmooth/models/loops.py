@@ -26,46 +26,25 @@ def runs(
     return keys.shape[1] <= PLACES and gates.numel() > 0 and keys.numel() > 0 and dispatch.fused(gates, keys)
 
 
-def search(
-    gates: Tensor,  # (T, B, G) share of the words in the gates; G is 4H for an LSTM, 3H for a GRU
-    keys: Tensor,  # (B, R, A)
-    values: Tensor,  # (B, R, C)
+def apply(
+    recurrence: type[torch.autograd.Function],  # `Search` or `TopDown`, whose `forward` says what the tensors are
+    gates: Tensor,  # (T, B, G)
     mask: Tensor,  # (B, R) bool
-    first: Tensor,  # (B, H)
-    score: Tensor,  # (A,)
-    recurrent: Tensor,  # (A + G, H)
-    inward: Tensor,  # (G, C)
-) -> tuple[Tensor, Tensor]:  # (T, B, H), (T, B, C)
+    *tensors: Tensor,
+) -> Any:
+    """Run a recurrence over all steps, in the type of its gates whatever autocast says."""
+    alike = [tensor.to(gates.dtype).contiguous() for tensor in tensors]
+    with torch.autocast(gates.device.type, enabled=False):
+        return recurrence.apply(gates.contiguous(), mask, *alike)  # type: ignore[no-untyped-call]
+
+
+class Search(torch.autograd.Function):
     """RNNsearch: q, g = recurrent s; c = attention(q); s = cell(gates + inward c, g, s)."""
-    alike = [part.to(gates.dtype).contiguous() for part in (keys, values, first, score, recurrent, inward)]
-    with torch.autocast(gates.device.type, enabled=False):
-        hidden, contexts = _Search.apply(gates.contiguous(), mask, *alike)  # type: ignore[no-untyped-call]
-    return hidden, contexts
 
-
-def top_down(
-    gates: Tensor,  # (T, B, 4H) share of words and image in the gates of the attention LSTM
-    keys: Tensor,  # (B, R, A)
-    values: Tensor,  # (B, R, C)
-    mask: Tensor,  # (B, R) bool
-    query: Tensor,  # (A, H)
-    score: Tensor,  # (A,)
-    attention: Tensor,  # (4H, 2H)
-    language: Tensor,  # (4H, C + 2H)
-    bias: Tensor,  # (4H,)
-) -> Tensor:  # (T, B, H)
-    """Top-Down: a = lstm(gates + attention [a, l]); c = attention(query a); l = lstm(language [c, a, l] + bias)."""
-    alike = [part.to(gates.dtype).contiguous() for part in (keys, values, query, score, attention, language, bias)]
-    with torch.autocast(gates.device.type, enabled=False):
-        hidden: Tensor = _TopDown.apply(gates.contiguous(), mask, *alike)  # type: ignore[no-untyped-call]
-    return hidden
-
-
-class _Search(torch.autograd.Function):
     @staticmethod
     def forward(
         ctx: Any,
-        gates: Tensor,  # (T, B, G)
+        gates: Tensor,  # (T, B, G) share of the words in the gates; G is 4H for an LSTM, 3H for a GRU
         mask: Tensor,  # (B, R) bool
         keys: Tensor,  # (B, R, A)
         values: Tensor,  # (B, R, C)
@@ -74,6 +53,7 @@ class _Search(torch.autograd.Function):
         recurrent: Tensor,  # (A + G, H)
         inward: Tensor,  # (G, C)
     ) -> tuple[Tensor, Tensor]:  # (T, B, H), (T, B, C)
+        """The hidden states and the contexts of all steps."""
         from seqsmooth.ops.kernels import attention, gru, lstm
 
         (steps, items, _), (_, places, size), units = gates.shape, keys.shape, first.shape[1]
@@ -110,6 +90,7 @@ class _Search(torch.autograd.Function):
         hidden_grad: Tensor | None,  # (T, B, H)
         context_grad: Tensor | None,  # (T, B, C)
     ) -> tuple[Tensor | None, ...]:
+        """The gradients of the tensors."""
         from seqsmooth.ops.kernels import attention, gru, lstm
 
         mask, keys, values, score, recurrent, inward, hidden, saved, both, contexts, weights = ctx.saved_tensors
@@ -150,11 +131,13 @@ class _Search(torch.autograd.Function):
         )
 
 
-class _TopDown(torch.autograd.Function):
+class TopDown(torch.autograd.Function):
+    """Top-Down: a = lstm(gates + attention [a, l]); c = attention(query a); l = lstm(language [c, a, l] + bias)."""
+
     @staticmethod
     def forward(
         ctx: Any,
-        gates: Tensor,  # (T, B, 4H)
+        gates: Tensor,  # (T, B, 4H) share of words and image in the gates of the attention LSTM
         mask: Tensor,  # (B, R) bool
         keys: Tensor,  # (B, R, A)
         values: Tensor,  # (B, R, C)
@@ -164,6 +147,7 @@ class _TopDown(torch.autograd.Function):
         language: Tensor,  # (4H, C + 2H)
         bias: Tensor,  # (4H,)
     ) -> Tensor:  # (T, B, H)
+        """The hidden states of the language LSTM."""
         from seqsmooth.ops.kernels import attention, lstm
 
         (steps, items, _), (_, places, size), units = gates.shape, keys.shape, query.shape[1]
@@ -199,6 +183,7 @@ class _TopDown(torch.autograd.Function):
         ctx: Any,
         grad: Tensor,  # (T, B, H)
     ) -> tuple[Tensor | None, ...]:
+        """The gradients of the tensors."""
         from seqsmooth.ops.kernels import attention, lstm
 
         mask, keys, values, query, score, attention_matrix, language, hidden, reads, cells, *rest = ctx.saved_tensors

@@ -163,11 +163,12 @@ class RNNsearch(Model[SourceMemory, RNNsearchState]):
                 fed.append(output)
             return self.output_dropout(torch.stack(fed, 1))  # type: ignore[no-any-return]
         if loops.runs(gates, memory.keys):
-            hidden, contexts = loops.search(
+            hidden, contexts = loops.apply(
+                loops.Search,
                 gates,
+                memory.mask,
                 memory.keys,
                 memory.values,
-                memory.mask,
                 memory.first[:, 0],
                 self.score,
                 self.recurrent.weight,

@@ -82,9 +82,7 @@ class TopDown(Model[RegionMemory, TopDownState]):
         self.word_gates = make_recurrent(embedding_size, 4 * units, units)
         self.pool_gates = make_recurrent(units, 4 * units, units, bias=True)
         self.attention = make_recurrent(2 * units, 4 * units, units)  # reads both hidden states
-        self.language = make_recurrent(
-            3 * units, 4 * units, units, bias=True
-        )  # context, attention's hidden state, its own
+        self.language = make_recurrent(3 * units, 4 * units, units, bias=True)  # reads the context and both again
         self.head = make_head(units, vocab_size, self.embedding if tied else None)
         self.embedding_dropout = nn.Dropout(checks.fraction("embedding_dropout", embedding_dropout))
         self.output_dropout = nn.Dropout(checks.fraction("output_dropout", output_dropout))
@@ -120,11 +118,12 @@ class TopDown(Model[RegionMemory, TopDownState]):
         """The hidden states after each token."""
         gates = self._first_gates(memory, tokens.t())  # (T, B, 4H)
         if loops.runs(gates, memory.keys):
-            hidden = loops.top_down(
+            hidden = loops.apply(
+                loops.TopDown,
                 gates,
+                memory.mask,
                 memory.keys,
                 memory.values,
-                memory.mask,
                 self.query.weight,
                 self.score,
                 self.attention.weight,
