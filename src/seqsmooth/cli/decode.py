@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from seqsmooth.training.writing import DecodingOptions
 
 DESCRIPTION = """\
-Write captions or translations with the model of a run, or with several as an ensemble, and score them against all
+Decode a split with the model of a run, or with several as an ensemble, and score them against all
 references of the corpus. The hypotheses go to RUN/decoded/SPLIT.jsonl in the order of the corpus, the scores to
 RUN/scores/SPLIT.json; those of an ensemble to --out and beside it. What was interrupted is resumed, and what is whole
 is scored anew even where the weights are gone. --observe goes on to what `seqsmooth report` says
@@ -30,22 +30,30 @@ examples:
 def options(parser: argparse.ArgumentParser) -> None:
     """Declare the options."""
     parser.description, parser.epilog = DESCRIPTION, EXAMPLES
-    parser.add_argument("runs", nargs="+", type=Path, metavar="RUN", help="the folder of a run; several: an ensemble")
-    parser.add_argument("--split", default="test", help="of the corpus (default test)")
-    parser.add_argument("--beam", type=int, help="width of the beam, 1 for greedy (default: the config's)")
-    parser.add_argument("--best", type=int, default=1, help="hypotheses an item (default 1)")
-    rule = "what divides log-probabilities: none, mean or gnmt (default: the config's)"
+    parser.add_argument(
+        "runs", nargs="+", type=Path, metavar="RUN", help="the folder of a run; several make an ensemble"
+    )
+    parser.add_argument("--split", default="test", help="the split to decode (default test)")
+    parser.add_argument("--beam", type=int, help="the width of the beam; 1 is greedy (default: the config's)")
+    parser.add_argument("--best", type=int, default=1, help="the number of hypotheses an item (default 1)")
+    rule = "the normalisation by length: none, mean or gnmt (default: the config's)"
     parser.add_argument("--length", metavar="HOW", help=rule)
-    parser.add_argument("--which", default="best", help="the best weights by validation (default), or the last")
-    parser.add_argument("--mean", default="probabilities", help="of an ensemble: probabilities or log-probabilities")
-    parser.add_argument("--batch", type=int, help="items at a time (default: the config's)")
-    parser.add_argument("--data", type=Path, metavar="FOLDER", help="the corpus, where it has moved")
-    parser.add_argument("--device", default="auto", help="cuda, cpu, or auto (default)")
-    parser.add_argument("--out", type=Path, metavar="FILE", help="the hypotheses (default RUN/decoded/SPLIT.jsonl)")
-    parser.add_argument("--overwrite", action="store_true", help="decode again what was decoded in another way")
-    parser.add_argument("--no-score", action="store_true", help="do not score")
-    parser.add_argument("--metrics", metavar="NAMES", help="as in bleu-4,cider (default: all of the task)")
-    rule = "also calibration, rare words, lengths, and what a corrupted prefix costs"
+    parser.add_argument("--which", default="best", help="the weights: best by validation (default) or last")
+    parser.add_argument(
+        "--mean",
+        default="probabilities",
+        help="what an ensemble averages: probabilities (default) or log-probabilities",
+    )
+    parser.add_argument("--batch", type=int, help="the number of items at a time (default: the config's)")
+    parser.add_argument("--data", type=Path, metavar="FOLDER", help="the folder of the corpus, if it has moved")
+    parser.add_argument("--device", default="auto", help="cuda, cpu or auto (default)")
+    parser.add_argument("--out", type=Path, metavar="FILE", help="the file to write (default RUN/decoded/SPLIT.jsonl)")
+    parser.add_argument("--overwrite", action="store_true", help="replace hypotheses that were decoded in another way")
+    parser.add_argument("--no-score", action="store_true", help="only decode")
+    parser.add_argument(
+        "--metrics", metavar="NAMES", help="the metrics, as in bleu-4,cider (default: those of the task)"
+    )
+    rule = "also measure calibration, rare words, lengths and the cost of a corrupted prefix"
     parser.add_argument("--observe", action="store_true", help=rule)
 
 

@@ -36,20 +36,28 @@ Then, for instance: seqsmooth train demo --loss tok_seq --trainer.max_epochs 1""
 def options(parser: argparse.ArgumentParser) -> None:
     """Declare the options."""
     parser.description, parser.epilog = DESCRIPTION, EXAMPLES
-    parser.add_argument("--out", type=Path, default=Path("demo"), metavar="FOLDER", help="runs and page (default demo)")
-    rule = "the prepared corpus (default data/demo, where the configs look for it)"
+    parser.add_argument(
+        "--out",
+        type=Path,
+        default=Path("demo"),
+        metavar="FOLDER",
+        help="the folder of the runs and the page (default demo)",
+    )
+    rule = "the folder of the corpus (default data/demo, where the configs look for it)"
     parser.add_argument("--data", type=Path, default=Path("data/demo"), metavar="FOLDER", help=rule)
-    parser.add_argument("--seeds", type=int, default=1, help="train each loss with seeds 0, 1... (default 1)")
-    parser.add_argument("--seed", type=int, default=0, help="the corpus follows from it (default 0)")
-    parser.add_argument("--epochs", type=int, help="train for so many (default: the configs')")
+    parser.add_argument("--seeds", type=int, default=1, help="the number of seeds for each loss: 0, 1... (default 1)")
+    parser.add_argument("--seed", type=int, default=0, help="the seed of the corpus (default 0)")
+    parser.add_argument("--epochs", type=int, help="the number of epochs (default: the configs')")
     parser.add_argument(
         "--scenes",
         type=int,
         default=3000,
-        help="to learn from (default 3000); a tenth and a sixth of that to validate and to test",
+        help="the number of training scenes (default 3000); a tenth as many validate, a sixth test",
     )
     jobs = min(2, os.cpu_count() or 1)
-    parser.add_argument("--jobs", type=int, default=jobs, help=f"runs trained side by side (default here: {jobs})")
+    parser.add_argument(
+        "--jobs", type=int, default=jobs, help=f"the number of runs trained at once (default here: {jobs})"
+    )
 
 
 def start(given: argparse.Namespace) -> int:

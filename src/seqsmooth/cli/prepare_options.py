@@ -84,66 +84,86 @@ def _captions_options(parser: argparse.ArgumentParser) -> None:
     rule = "Karpathy's json, or COCO's annotations as train=FILE val=FILE"
     parser.add_argument("captions", nargs="+", metavar="CAPTIONS", help=rule)
     parser.add_argument("out", type=Path, metavar="OUT", help="the folder to make")
-    parser.add_argument("--train-splits", default="train", metavar="NAMES", help="of Karpathy's, as in train,restval")
-    parser.add_argument("--val-splits", default="val", metavar="NAMES", help="of Karpathy's (default val)")
-    parser.add_argument("--test-splits", default="test", metavar="NAMES", help="of Karpathy's (default test)")
+    parser.add_argument(
+        "--train-splits",
+        default="train",
+        metavar="NAMES",
+        help="Karpathy's splits to train on, as in train,restval (default train)",
+    )
+    parser.add_argument(
+        "--val-splits", default="val", metavar="NAMES", help="Karpathy's splits to validate on (default val)"
+    )
+    parser.add_argument(
+        "--test-splits", default="test", metavar="NAMES", help="Karpathy's splits to test on (default test)"
+    )
     rule = "an .npy with its ids, a folder of .npy or .npz files, an .h5, or a store's .json"
     parser.add_argument("--features", type=Path, metavar="PATH", help=rule)
     rule = "the id of each row of an .npy or .h5 (default NAME.ids.txt beside NAME.npy)"
     parser.add_argument("--feature-ids", type=Path, metavar="FILE", help=rule)
-    parser.add_argument("--feature-key", metavar="NAME", help="the array of an .npz or .h5 with several")
-    parser.add_argument("--dtype", choices=("float16", "float32"), help="of the features (default: as they are)")
-    rule = "a folder of pictures, which are kept as bytes instead of features; found by their names"
+    parser.add_argument("--feature-key", metavar="NAME", help="the name of the array in an .npz or .h5 with several")
+    parser.add_argument(
+        "--dtype", choices=("float16", "float32"), help="the type of the features on disk (default: unchanged)"
+    )
+    rule = "a folder of pictures, stored as bytes instead of features and found by their names"
     parser.add_argument("--images", type=Path, metavar="FOLDER", help=rule)
-    parser.add_argument("--side", type=int, help="of the pictures, as the encoder wants them (default 224)")
+    parser.add_argument(
+        "--side", type=int, help="the side of the pictures in pixels, as the encoder needs it (default 224)"
+    )
     _reading_options(parser)
-    rule = "images without features or pictures: refuse (default), or drop them and say how many"
+    rule = "what to do with images without features or pictures: refuse (default) or drop them"
     parser.add_argument("--missing", choices=("refuse", "drop"), default="refuse", help=rule)
-    rule = "captions without words: refuse (default), or drop them and say how many"
+    rule = "what to do with captions without words: refuse (default) or drop them"
     parser.add_argument("--empty", choices=("refuse", "drop"), default="refuse", help=rule)
     parser.add_argument("--tokeniser", metavar="NAME", help=f"{_TOKENISERS} (default: Karpathy's own tokens)")
-    parser.add_argument("--min-count", type=int, default=5, help="rarer words become <unk> (default 5)")
-    parser.add_argument("--most-words", type=int, help="keep no more words than this, the most frequent")
-    parser.add_argument("--max-words", type=int, help="cut targets after so many words (the paper: 16)")
+    parser.add_argument("--min-count", type=int, default=5, help="the count below which words become <unk> (default 5)")
+    parser.add_argument("--most-words", type=int, help="the most words in the vocabulary, by frequency")
+    parser.add_argument("--max-words", type=int, help="the most words of a target; the rest is cut (the paper: 16)")
 
 
 def _pairs_options(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("out", type=Path, metavar="OUT", help="the folder to make")
     rule = "source and target (and more targets), plain, .gz or .sgm; or one file with tabs"
     parser.add_argument("--train", type=Path, nargs="+", required=True, metavar="FILE", help=rule)
-    parser.add_argument("--val", type=Path, nargs="+", metavar="FILE", help="the same, for validation")
-    parser.add_argument("--test", type=Path, nargs="+", metavar="FILE", help="the same, for the test")
+    parser.add_argument("--val", type=Path, nargs="+", metavar="FILE", help="the validation files")
+    parser.add_argument("--test", type=Path, nargs="+", metavar="FILE", help="the test files")
     rule = "another split: its name, then its files, as in --extra newstest2014 new.en new.fr; may be given again"
     parser.add_argument("--extra", nargs="+", action="append", default=[], metavar="NAME FILE", help=rule)
-    parser.add_argument("--columns", default="1,2", help="of source and target in a file with tabs (default 1,2)")
+    parser.add_argument(
+        "--columns", default="1,2", help="the columns of source and target in a file with tabs (default 1,2)"
+    )
     parser.add_argument("--source-tokeniser", default="whitespace", metavar="NAME", help=_TOKENISERS)
     parser.add_argument("--target-tokeniser", default="whitespace", metavar="NAME", help=_TOKENISERS)
-    parser.add_argument("--min-count", type=int, default=1, help="rarer words become <unk> (default 1)")
-    parser.add_argument("--most-words", type=int, help="keep no more words than this, the most frequent")
-    parser.add_argument("--max-words", type=int, help="of either side of a training pair")
-    rule = "training pairs with more: cut them (default), or drop them"
+    parser.add_argument("--min-count", type=int, default=1, help="the count below which words become <unk> (default 1)")
+    parser.add_argument("--most-words", type=int, help="the most words in the vocabulary, by frequency")
+    parser.add_argument("--max-words", type=int, help="the most words of either side of a training pair")
+    rule = "what to do with longer training pairs: cut (default) or drop them"
     parser.add_argument("--longer", choices=("cut", "drop"), default="cut", help=rule)
-    rule = "training pairs with an empty side: refuse (default), or drop them"
+    rule = "what to do with training pairs with an empty side: refuse (default) or drop them"
     parser.add_argument("--empty", choices=("refuse", "drop"), default="refuse", help=rule)
 
 
 def _features_options(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("images", type=Path, metavar="IMAGES", help="a folder of pictures; their names are their ids")
-    parser.add_argument("out", type=Path, metavar="OUT", help="what the files to write begin with")
+    parser.add_argument("out", type=Path, metavar="OUT", help="the path that the files to write begin with")
     rule = "efficientnet_lite (default) or transformers"
     parser.add_argument("--encoder", default="efficientnet_lite", metavar="KIND", help=rule)
     rule = "an argument of the encoder, as in size=2, output=regions, grid=7"
     parser.add_argument("--set", action="append", default=[], metavar="NAME=VALUE", help=rule)
     _reading_options(parser)
-    parser.add_argument("--batch-size", type=int, default=64, help="pictures at a time (default 64)")
+    parser.add_argument("--batch-size", type=int, default=64, help="the number of pictures at a time (default 64)")
     parser.add_argument("--device", help="cuda or cpu (default: cuda where there is one)")
-    parser.add_argument("--dtype", choices=("float16", "float32"), default="float16", help="on disk (default float16)")
+    parser.add_argument(
+        "--dtype",
+        choices=("float16", "float32"),
+        default="float16",
+        help="the type of the features on disk (default float16)",
+    )
 
 
 def _reading_options(parser: argparse.ArgumentParser) -> None:
-    rule = "scale pictures to so many pixels a side and cut out the middle (default: cut nothing)"
+    rule = "the side to scale pictures to before the middle is cut out (default: no cut)"
     parser.add_argument("--resize", type=int, help=rule)
-    parser.add_argument("--workers", type=int, default=2, help="threads that read pictures (default 2)")
+    parser.add_argument("--workers", type=int, default=2, help="the number of threads that read pictures (default 2)")
 
 
 def _recipe_options(parser: argparse.ArgumentParser) -> None:
@@ -151,9 +171,11 @@ def _recipe_options(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--languages", metavar="A-B", help="source and target, as in de-en")
     rule = "take files from here and download nothing: the archives' files, or train.de, train.en, val.de and so on"
     parser.add_argument("--source", type=Path, metavar="FOLDER", help=rule)
-    parser.add_argument("--cache", type=Path, metavar="FOLDER", help="keep downloads here (default ~/.cache/seqsmooth)")
+    parser.add_argument(
+        "--cache", type=Path, metavar="FOLDER", help="the folder of downloads (default ~/.cache/seqsmooth)"
+    )
     rule = f"{_TOKENISERS}, with {{}} for the language"
     parser.add_argument("--tokeniser", metavar="NAME", help=rule)
-    parser.add_argument("--min-count", type=int, help="rarer words become <unk>")
-    parser.add_argument("--most-words", type=int, help="keep no more words than this, the most frequent")
-    parser.add_argument("--max-words", type=int, help="drop training pairs with more")
+    parser.add_argument("--min-count", type=int, help="the count below which words become <unk>")
+    parser.add_argument("--most-words", type=int, help="the most words in the vocabulary, by frequency")
+    parser.add_argument("--max-words", type=int, help="the most words of a training pair; longer ones are dropped")
