@@ -26,11 +26,17 @@ CORE = (
     "tests/smoothing/test_enumeration.py",
     "tests/smoothing/test_identities.py",
 )
+PAGES = tuple(f"tests/test_{name}.py" for name in ("project", "commands", "quotes", "site", "symbols"))
 # What reads files that no test imports.
 READERS = {
-    "README.md": ("tests/test_project.py", "tests/test_quotes.py", "tests/test_site.py"),
-    "docs": ("tests/test_project.py", "tests/test_quotes.py", "tests/test_site.py", "tests/test_symbols.py"),
-    "configs": ("tests/training/test_configs.py", "tests/training/test_paper_index.py"),
+    "README.md": PAGES,
+    "docs": PAGES,
+    "configs": (
+        "tests/training/test_configs.py",
+        "tests/training/test_config_hashes.py",
+        "tests/training/test_paper_index.py",
+        "tests/test_commands.py",
+    ),
     "results": ("tests/reports",),
     "benchmarks": ("tests/benchmarks",),
     "examples": ("tests/test_examples.py",),

@@ -18,8 +18,8 @@ class Parser(argparse.ArgumentParser):
     commands, which are broken only where they are too long, as the shell reads them.
     """
 
-    def __init__(self, *arguments: Any, **options: Any) -> None:
-        super().__init__(*arguments, **options)
+    def __init__(self, **options: Any) -> None:
+        super().__init__(**{"formatter_class": _Formatter, **options})
         self.set_defaults(parser=self)  # the parser of a subcommand overrides that of its command
 
     def error(self, message: str) -> NoReturn:
@@ -44,12 +44,12 @@ class Parser(argparse.ArgumentParser):
         suggestion = did_you_mean(nearest(str(value), known))
         self.error(f"{name} must be one of {listed}, but is {value!r}{suggestion}")
 
-    def _get_formatter(self) -> argparse.HelpFormatter:
-        return _Formatter(self.prog, width=min(shutil.get_terminal_size().columns, WIDTH))
-
 
 class _Formatter(argparse.HelpFormatter):
     """Fills prose, breaks commands with a backslash, and calls numbers N."""
+
+    def __init__(self, prog: str, **options: Any) -> None:
+        super().__init__(prog, width=min(shutil.get_terminal_size().columns, WIDTH), **options)
 
     def add_argument(self, action: argparse.Action) -> None:
         super().add_argument(action)
