@@ -29,32 +29,29 @@ examples:
 
 def options(parser: argparse.ArgumentParser) -> None:
     """Declare the options."""
+    add = parser.add_argument
     parser.description, parser.epilog = DESCRIPTION, EXAMPLES
-    parser.add_argument(
-        "runs", nargs="+", type=Path, metavar="RUN", help="the folder of a run; several make an ensemble"
-    )
-    parser.add_argument("--split", default="test", help="the split to decode (default test)")
-    parser.add_argument("--beam", type=int, help="the width of the beam; 1 is greedy (default: the config's)")
-    parser.add_argument("--best", type=int, default=1, help="the number of hypotheses an item (default 1)")
+    add("runs", nargs="+", type=Path, metavar="RUN", help="the folder of a run; several make an ensemble")
+    add("--split", default="test", help="the split to decode (default test)")
+    add("--beam", type=int, help="the width of the beam; 1 is greedy (default: the config's)")
+    add("--best", type=int, default=1, help="the number of hypotheses an item (default 1)")
     rule = "the normalisation by length: none, mean or gnmt (default: the config's)"
-    parser.add_argument("--length", metavar="HOW", help=rule)
-    parser.add_argument("--which", default="best", help="the weights: best by validation (default) or last")
-    parser.add_argument(
+    add("--length", metavar="HOW", help=rule)
+    add("--which", default="best", help="the weights: best by validation (default) or last")
+    add(
         "--mean",
         default="probabilities",
         help="what an ensemble averages: probabilities (default) or log-probabilities",
     )
-    parser.add_argument("--batch", type=int, help="the number of items at a time (default: the config's)")
-    parser.add_argument("--data", type=Path, metavar="FOLDER", help="the folder of the corpus, if it has moved")
-    parser.add_argument("--device", default="auto", help="cuda, cpu or auto (default)")
-    parser.add_argument("--out", type=Path, metavar="FILE", help="the file to write (default RUN/decoded/SPLIT.jsonl)")
-    parser.add_argument("--overwrite", action="store_true", help="replace hypotheses that were decoded in another way")
-    parser.add_argument("--no-score", action="store_true", help="only decode")
-    parser.add_argument(
-        "--metrics", metavar="NAMES", help="the metrics, as in bleu-4,cider (default: those of the task)"
-    )
+    add("--batch", type=int, help="the number of items at a time (default: the config's)")
+    add("--data", type=Path, metavar="FOLDER", help="the folder of the corpus, if it has moved")
+    add("--device", default="auto", help="cuda, cpu or auto (default)")
+    add("--out", type=Path, metavar="FILE", help="the file to write (default RUN/decoded/SPLIT.jsonl)")
+    add("--overwrite", action="store_true", help="replace hypotheses that were decoded in another way")
+    add("--no-score", action="store_true", help="only decode")
+    add("--metrics", metavar="NAMES", help="the metrics, as in bleu-4,cider (default: those of the task)")
     rule = "also measure calibration, rare words, lengths and the cost of a corrupted prefix"
-    parser.add_argument("--observe", action="store_true", help=rule)
+    add("--observe", action="store_true", help=rule)
 
 
 def start(given: argparse.Namespace) -> int:

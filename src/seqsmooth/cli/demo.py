@@ -35,8 +35,9 @@ Then, for instance: seqsmooth train demo --loss tok_seq --trainer.max_epochs 1""
 
 def options(parser: argparse.ArgumentParser) -> None:
     """Declare the options."""
+    add = parser.add_argument
     parser.description, parser.epilog = DESCRIPTION, EXAMPLES
-    parser.add_argument(
+    add(
         "--out",
         type=Path,
         default=Path("demo"),
@@ -44,20 +45,18 @@ def options(parser: argparse.ArgumentParser) -> None:
         help="the folder of the runs and the page (default demo)",
     )
     rule = "the folder of the corpus (default data/demo, where the configs look for it)"
-    parser.add_argument("--data", type=Path, default=Path("data/demo"), metavar="FOLDER", help=rule)
-    parser.add_argument("--seeds", type=int, default=1, help="the number of seeds for each loss: 0, 1... (default 1)")
-    parser.add_argument("--seed", type=int, default=0, help="the seed of the corpus (default 0)")
-    parser.add_argument("--epochs", type=int, help="the number of epochs (default: the configs')")
-    parser.add_argument(
+    add("--data", type=Path, default=Path("data/demo"), metavar="FOLDER", help=rule)
+    add("--seeds", type=int, default=1, help="the number of seeds for each loss: 0, 1... (default 1)")
+    add("--seed", type=int, default=0, help="the seed of the corpus (default 0)")
+    add("--epochs", type=int, help="the number of epochs (default: the configs')")
+    add(
         "--scenes",
         type=int,
         default=3000,
         help="the number of training scenes (default 3000); a tenth as many validate, a sixth test",
     )
     jobs = min(2, os.cpu_count() or 1)
-    parser.add_argument(
-        "--jobs", type=int, default=jobs, help=f"the number of runs trained at once (default here: {jobs})"
-    )
+    add("--jobs", type=int, default=jobs, help=f"the number of runs trained at once (default here: {jobs})")
 
 
 def start(given: argparse.Namespace) -> int:

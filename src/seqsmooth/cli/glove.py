@@ -23,40 +23,33 @@ examples:
 
 def options(parser: argparse.ArgumentParser) -> None:
     """Declare the options; the defaults of the training are Stanford's."""
+    add = parser.add_argument
     parser.epilog = EXAMPLE
     rule = "text with a sentence a line (.gz or not), Karpathy's dataset.json, or a prepared corpus"
-    parser.add_argument("corpus", type=Path, help=rule)
-    parser.add_argument("--out", type=Path, required=True, metavar="FILE", help="the file of the vectors")
-    parser.add_argument("--overwrite", action="store_true", help="replace existing files")
-    parser.add_argument("--vocabulary", type=Path, metavar="FILE", help="also write the vocabulary here, as JSON")
+    add("corpus", type=Path, help=rule)
+    add("--out", type=Path, required=True, metavar="FILE", help="the file of the vectors")
+    add("--overwrite", action="store_true", help="replace existing files")
+    add("--vocabulary", type=Path, metavar="FILE", help="also write the vocabulary here, as JSON")
     rule = (
         "whitespace, ptb, moses:en:lower, subword-nmt or hf:NAME (default: the tokens of a json; whitespace for text)"
     )
-    parser.add_argument("--tokeniser", metavar="NAME", help=rule)
+    add("--tokeniser", metavar="NAME", help=rule)
     rule = "the splits of a json, as in train,restval (default all), or of a prepared corpus (default train)"
-    parser.add_argument("--splits", default="", metavar="NAMES", help=rule)
-    parser.add_argument("--min-count", type=int, help="the count below which words are left out (default 5)")
+    add("--splits", default="", metavar="NAMES", help=rule)
+    add("--min-count", type=int, help="the count below which words are left out (default 5)")
     rule = "the most words to keep, by frequency"
-    parser.add_argument("--most-words", "--max-words", type=int, metavar="N", help=rule)
-    parser.add_argument("--dim", type=int, default=100, help="the number of dimensions (default 100)")
-    parser.add_argument(
-        "--iterations", type=int, default=25, help="the number of passes over the co-occurrences (default 25)"
-    )
-    parser.add_argument(
-        "--window", type=int, default=15, help="the greatest distance at which words co-occur (default 15)"
-    )
-    parser.add_argument(
-        "--x-max", type=float, default=100.0, help="the count from which on all weigh the same (default 100)"
-    )
-    parser.add_argument("--rate", type=float, default=0.05, help="the learning rate of AdaGrad (default 0.05)")
-    parser.add_argument(
-        "--combine", default="sum", help="what becomes of word and context vectors: sum (default), mean, or word"
-    )
-    parser.add_argument("--no-eos", action="store_true", help="make no vector for the end of a sentence")
-    parser.add_argument("--seed", type=int, default=0, help="the seed of the training (default 0)")
+    add("--most-words", "--max-words", type=int, metavar="N", help=rule)
+    add("--dim", type=int, default=100, help="the number of dimensions (default 100)")
+    add("--iterations", type=int, default=25, help="the number of passes over the co-occurrences (default 25)")
+    add("--window", type=int, default=15, help="the greatest distance at which words co-occur (default 15)")
+    add("--x-max", type=float, default=100.0, help="the count from which on all weigh the same (default 100)")
+    add("--rate", type=float, default=0.05, help="the learning rate of AdaGrad (default 0.05)")
+    add("--combine", default="sum", help="what becomes of word and context vectors: sum (default), mean, or word")
+    add("--no-eos", action="store_true", help="make no vector for the end of a sentence")
+    add("--seed", type=int, default=0, help="the seed of the training (default 0)")
     rule = "the number of threads (default 1: batches are small, and more threads wait for each other)"
-    parser.add_argument("--threads", type=int, default=1, help=rule)
-    parser.add_argument("--device", help="cuda or cpu (default: cuda where there is one)")
+    add("--threads", type=int, default=1, help=rule)
+    add("--device", help="cuda or cpu (default: cuda where there is one)")
 
 
 def start(given: argparse.Namespace) -> int:

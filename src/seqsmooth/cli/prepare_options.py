@@ -81,78 +81,71 @@ def _kind(kinds: Any, name: str, summary: str, example: str) -> argparse.Argumen
 
 
 def _captions_options(parser: argparse.ArgumentParser) -> None:
+    add = parser.add_argument
     rule = "Karpathy's json, or COCO's annotations as train=FILE val=FILE"
-    parser.add_argument("captions", nargs="+", metavar="CAPTIONS", help=rule)
-    parser.add_argument("out", type=Path, metavar="OUT", help="the folder to make")
-    parser.add_argument(
+    add("captions", nargs="+", metavar="CAPTIONS", help=rule)
+    add("out", type=Path, metavar="OUT", help="the folder to make")
+    add(
         "--train-splits",
         default="train",
         metavar="NAMES",
         help="Karpathy's splits to train on, as in train,restval (default train)",
     )
-    parser.add_argument(
-        "--val-splits", default="val", metavar="NAMES", help="Karpathy's splits to validate on (default val)"
-    )
-    parser.add_argument(
-        "--test-splits", default="test", metavar="NAMES", help="Karpathy's splits to test on (default test)"
-    )
+    add("--val-splits", default="val", metavar="NAMES", help="Karpathy's splits to validate on (default val)")
+    add("--test-splits", default="test", metavar="NAMES", help="Karpathy's splits to test on (default test)")
     rule = "an .npy with its ids, a folder of .npy or .npz files, an .h5, or a store's .json"
-    parser.add_argument("--features", type=Path, metavar="PATH", help=rule)
+    add("--features", type=Path, metavar="PATH", help=rule)
     rule = "the id of each row of an .npy or .h5 (default NAME.ids.txt beside NAME.npy)"
-    parser.add_argument("--feature-ids", type=Path, metavar="FILE", help=rule)
-    parser.add_argument("--feature-key", metavar="NAME", help="the name of the array in an .npz or .h5 with several")
-    parser.add_argument(
-        "--dtype", choices=("float16", "float32"), help="the type of the features on disk (default: unchanged)"
-    )
+    add("--feature-ids", type=Path, metavar="FILE", help=rule)
+    add("--feature-key", metavar="NAME", help="the name of the array in an .npz or .h5 with several")
+    add("--dtype", choices=("float16", "float32"), help="the type of the features on disk (default: unchanged)")
     rule = "a folder of pictures, stored as bytes instead of features and found by their names"
-    parser.add_argument("--images", type=Path, metavar="FOLDER", help=rule)
-    parser.add_argument(
-        "--side", type=int, help="the side of the pictures in pixels, as the encoder needs it (default 224)"
-    )
+    add("--images", type=Path, metavar="FOLDER", help=rule)
+    add("--side", type=int, help="the side of the pictures in pixels, as the encoder needs it (default 224)")
     _reading_options(parser)
     rule = "what to do with images without features or pictures: refuse (default) or drop them"
-    parser.add_argument("--missing", choices=("refuse", "drop"), default="refuse", help=rule)
+    add("--missing", choices=("refuse", "drop"), default="refuse", help=rule)
     rule = "what to do with captions without words: refuse (default) or drop them"
-    parser.add_argument("--empty", choices=("refuse", "drop"), default="refuse", help=rule)
-    parser.add_argument("--tokeniser", metavar="NAME", help=f"{_TOKENISERS} (default: Karpathy's own tokens)")
-    parser.add_argument("--min-count", type=int, default=5, help="the count below which words become <unk> (default 5)")
-    parser.add_argument("--most-words", type=int, help="the most words in the vocabulary, by frequency")
-    parser.add_argument("--max-words", type=int, help="the most words of a target; the rest is cut (the paper: 16)")
+    add("--empty", choices=("refuse", "drop"), default="refuse", help=rule)
+    add("--tokeniser", metavar="NAME", help=f"{_TOKENISERS} (default: Karpathy's own tokens)")
+    add("--min-count", type=int, default=5, help="the count below which words become <unk> (default 5)")
+    add("--most-words", type=int, help="the most words in the vocabulary, by frequency")
+    add("--max-words", type=int, help="the most words of a target; the rest is cut (the paper: 16)")
 
 
 def _pairs_options(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("out", type=Path, metavar="OUT", help="the folder to make")
+    add = parser.add_argument
+    add("out", type=Path, metavar="OUT", help="the folder to make")
     rule = "source and target (and more targets), plain, .gz or .sgm; or one file with tabs"
-    parser.add_argument("--train", type=Path, nargs="+", required=True, metavar="FILE", help=rule)
-    parser.add_argument("--val", type=Path, nargs="+", metavar="FILE", help="the validation files")
-    parser.add_argument("--test", type=Path, nargs="+", metavar="FILE", help="the test files")
+    add("--train", type=Path, nargs="+", required=True, metavar="FILE", help=rule)
+    add("--val", type=Path, nargs="+", metavar="FILE", help="the validation files")
+    add("--test", type=Path, nargs="+", metavar="FILE", help="the test files")
     rule = "another split: its name, then its files, as in --extra newstest2014 new.en new.fr; may be given again"
-    parser.add_argument("--extra", nargs="+", action="append", default=[], metavar="NAME FILE", help=rule)
-    parser.add_argument(
-        "--columns", default="1,2", help="the columns of source and target in a file with tabs (default 1,2)"
-    )
-    parser.add_argument("--source-tokeniser", default="whitespace", metavar="NAME", help=_TOKENISERS)
-    parser.add_argument("--target-tokeniser", default="whitespace", metavar="NAME", help=_TOKENISERS)
-    parser.add_argument("--min-count", type=int, default=1, help="the count below which words become <unk> (default 1)")
-    parser.add_argument("--most-words", type=int, help="the most words in the vocabulary, by frequency")
-    parser.add_argument("--max-words", type=int, help="the most words of either side of a training pair")
+    add("--extra", nargs="+", action="append", default=[], metavar="NAME FILE", help=rule)
+    add("--columns", default="1,2", help="the columns of source and target in a file with tabs (default 1,2)")
+    add("--source-tokeniser", default="whitespace", metavar="NAME", help=_TOKENISERS)
+    add("--target-tokeniser", default="whitespace", metavar="NAME", help=_TOKENISERS)
+    add("--min-count", type=int, default=1, help="the count below which words become <unk> (default 1)")
+    add("--most-words", type=int, help="the most words in the vocabulary, by frequency")
+    add("--max-words", type=int, help="the most words of either side of a training pair")
     rule = "what to do with longer training pairs: cut (default) or drop them"
-    parser.add_argument("--longer", choices=("cut", "drop"), default="cut", help=rule)
+    add("--longer", choices=("cut", "drop"), default="cut", help=rule)
     rule = "what to do with training pairs with an empty side: refuse (default) or drop them"
-    parser.add_argument("--empty", choices=("refuse", "drop"), default="refuse", help=rule)
+    add("--empty", choices=("refuse", "drop"), default="refuse", help=rule)
 
 
 def _features_options(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("images", type=Path, metavar="IMAGES", help="a folder of pictures; their names are their ids")
-    parser.add_argument("out", type=Path, metavar="OUT", help="the path that the files to write begin with")
+    add = parser.add_argument
+    add("images", type=Path, metavar="IMAGES", help="a folder of pictures; their names are their ids")
+    add("out", type=Path, metavar="OUT", help="the path that the files to write begin with")
     rule = "efficientnet_lite (default) or transformers"
-    parser.add_argument("--encoder", default="efficientnet_lite", metavar="KIND", help=rule)
+    add("--encoder", default="efficientnet_lite", metavar="KIND", help=rule)
     rule = "an argument of the encoder, as in size=2, output=regions, grid=7"
-    parser.add_argument("--set", action="append", default=[], metavar="NAME=VALUE", help=rule)
+    add("--set", action="append", default=[], metavar="NAME=VALUE", help=rule)
     _reading_options(parser)
-    parser.add_argument("--batch-size", type=int, default=64, help="the number of pictures at a time (default 64)")
-    parser.add_argument("--device", help="cuda or cpu (default: cuda where there is one)")
-    parser.add_argument(
+    add("--batch-size", type=int, default=64, help="the number of pictures at a time (default 64)")
+    add("--device", help="cuda or cpu (default: cuda where there is one)")
+    add(
         "--dtype",
         choices=("float16", "float32"),
         default="float16",
@@ -167,15 +160,14 @@ def _reading_options(parser: argparse.ArgumentParser) -> None:
 
 
 def _recipe_options(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("out", type=Path, metavar="OUT", help="the folder to make")
-    parser.add_argument("--languages", metavar="A-B", help="source and target, as in de-en")
+    add = parser.add_argument
+    add("out", type=Path, metavar="OUT", help="the folder to make")
+    add("--languages", metavar="A-B", help="source and target, as in de-en")
     rule = "take files from here and download nothing: the archives' files, or train.de, train.en, val.de and so on"
-    parser.add_argument("--source", type=Path, metavar="FOLDER", help=rule)
-    parser.add_argument(
-        "--cache", type=Path, metavar="FOLDER", help="the folder of downloads (default ~/.cache/seqsmooth)"
-    )
+    add("--source", type=Path, metavar="FOLDER", help=rule)
+    add("--cache", type=Path, metavar="FOLDER", help="the folder of downloads (default ~/.cache/seqsmooth)")
     rule = f"{_TOKENISERS}, with {{}} for the language"
-    parser.add_argument("--tokeniser", metavar="NAME", help=rule)
-    parser.add_argument("--min-count", type=int, help="the count below which words become <unk>")
-    parser.add_argument("--most-words", type=int, help="the most words in the vocabulary, by frequency")
-    parser.add_argument("--max-words", type=int, help="the most words of a training pair; longer ones are dropped")
+    add("--tokeniser", metavar="NAME", help=rule)
+    add("--min-count", type=int, help="the count below which words become <unk>")
+    add("--most-words", type=int, help="the most words in the vocabulary, by frequency")
+    add("--max-words", type=int, help="the most words of a training pair; longer ones are dropped")

@@ -23,39 +23,32 @@ Values are times 100, as in papers. Metrics that cannot be calculated here say w
 
 def options(parser: argparse.ArgumentParser) -> None:
     """Declare the options."""
+    add = parser.add_argument
     parser.description = DESCRIPTION
     parser.epilog = EXAMPLES
-    parser.add_argument("hypotheses", type=Path, metavar="HYPOTHESES", help="the output of the system")
-    parser.add_argument("references", type=Path, nargs="+", metavar="REFERENCES", help="the references")
+    add("hypotheses", type=Path, metavar="HYPOTHESES", help="the output of the system")
+    add("references", type=Path, nargs="+", metavar="REFERENCES", help="the references")
     known = "bleu-1 to bleu-4, rouge-l, cider, meteor, spice, sacrebleu, sacrebleu-13a"
     rule = "those of captions for json, sacrebleu for plain text"
-    parser.add_argument(
-        "--metrics", metavar="NAMES", help=f"the metrics, as in bleu-4,cider, out of {known} (default: {rule})"
-    )
+    add("--metrics", metavar="NAMES", help=f"the metrics, as in bleu-4,cider, out of {known} (default: {rule})")
     rule = "ptb for COCO's annotations, none for the rest"
-    parser.add_argument(
+    add(
         "--tokenise",
         metavar="HOW",
         help=f"the tokenisation: none, lower, ptb, or ptb-jar, which needs Java (default: {rule})",
     )
-    parser.add_argument(
-        "--split", default="test", help="the split of Karpathy's json: train, val, test (default) or all"
-    )
-    parser.add_argument("--subset", action="store_true", help="ignore references without a hypothesis")
+    add("--split", default="test", help="the split of Karpathy's json: train, val, test (default) or all")
+    add("--subset", action="store_true", help="ignore references without a hypothesis")
     rule = "of plain text; needed where the ids of a subset fit both"
-    parser.add_argument("--first", type=int, choices=(0, 1), help=f"the id of the first line {rule}")
-    parser.add_argument("--against", type=Path, metavar="FILE", help="the output of another system, for a paired test")
-    parser.add_argument("--confidence", type=float, default=0.95, help="the confidence of the intervals (default 0.95)")
-    parser.add_argument("--resamples", type=int, default=1000, help="the number of resampled corpora (default 1000)")
-    parser.add_argument("--seed", type=int, default=0, help="the seed of the resampling (default 0)")
-    parser.add_argument(
-        "--corenlp", type=Path, metavar="FOLDER", help="the folder of Stanford CoreNLP 3.6.0, for SPICE"
-    )
-    parser.add_argument(
-        "--timeout", type=float, default=600.0, help="the seconds that each Java program may take (default 600)"
-    )
-    parser.add_argument("--json", type=Path, metavar="FILE", help="write the scores to this file")
-    parser.add_argument("--export", type=Path, metavar="FILE", help="write HYPOTHESES in the format of the COCO server")
+    add("--first", type=int, choices=(0, 1), help=f"the id of the first line {rule}")
+    add("--against", type=Path, metavar="FILE", help="the output of another system, for a paired test")
+    add("--confidence", type=float, default=0.95, help="the confidence of the intervals (default 0.95)")
+    add("--resamples", type=int, default=1000, help="the number of resampled corpora (default 1000)")
+    add("--seed", type=int, default=0, help="the seed of the resampling (default 0)")
+    add("--corenlp", type=Path, metavar="FOLDER", help="the folder of Stanford CoreNLP 3.6.0, for SPICE")
+    add("--timeout", type=float, default=600.0, help="the seconds that each Java program may take (default 600)")
+    add("--json", type=Path, metavar="FILE", help="write the scores to this file")
+    add("--export", type=Path, metavar="FILE", help="write HYPOTHESES in the format of the COCO server")
 
 
 def start(given: argparse.Namespace) -> int:
