@@ -10,7 +10,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from seqsmooth.distillation import formats
+from seqsmooth.distillation.vllm import read_vllm
 from seqsmooth.ops import checks
 from seqsmooth.ops.dispatch import widen
 from seqsmooth.ops.soft_target import TAILS, SoftTarget, Tail
@@ -113,14 +113,27 @@ class TopK:
             k: keep so many, the most probable; all of them by default.
             length: T; that of the longest sequence by default. What is missing is padding.
         """
-        return cls(*formats.from_vllm(logprobs, k, length))
+        return cls(*read_vllm(logprobs, k, length))
 
     @classmethod
     def from_distillkit(cls, signal: Any) -> TopK:
         """Read a DistillKit `SparseSignal`: `sparse_ids` and `sparse_values`, log-probabilities or logits of the K."""
-        return cls(*formats.from_distillkit(signal))
+        rule = "a SparseSignal, with `sparse_ids`, `sparse_values` and `log_values`"
+        parts = [hasattr(signal, name) for name in ("sparse_ids", "sparse_values", "log_values")]
+        checks.must(all(parts), "signal", rule, checks.described(signal))
+        ids, values = signal.sparse_ids, signal.sparse_values
+        checks.integers("sparse_ids", ids)
+        checks.floats("sparse_values", values)
+        if not signal.log_values:
+            wide = widen(values)  # padding stays padding, also where a position has nothing else
+            values = torch.where(wide > -math.inf, wide - wide.logsumexp(-1, keepdim=True), wide)
+        return cls(ids.long(), values)
 
     @classmethod
     def from_trl(cls, result: Mapping[str, Tensor]) -> TopK:
         """Read what TRL's distillation trainers pass on: `topk_token_ids` and `topk_logprobs`, both (B, T, K)."""
-        return cls(*formats.from_trl(result))
+        checks.must(isinstance(result, Mapping), "result", "a dictionary", checks.described(result))
+        for name in ("topk_token_ids", "topk_logprobs"):
+            checks.must(name in result, "result", f"a dictionary with {name!r}", f"one with {sorted(result)}")
+        checks.integers("topk_token_ids", result["topk_token_ids"])
+        return cls(result["topk_token_ids"].long(), result["topk_logprobs"])

@@ -22,12 +22,8 @@ VECTORS = "glove.txt"
 Progress = Callable[[int, int], None]
 
 
-def _silent(done: int, of: int) -> None:
-    pass
-
-
 def prepare_scenes(
-    folder: str | os.PathLike[str], seed: int = 0, *, progress: Progress = _silent, **sizes: int
+    folder: str | os.PathLike[str], seed: int = 0, *, progress: Progress = lambda done, of: None, **sizes: int
 ) -> Corpus:
     """Make the scenes and write them as a prepared corpus; what is there already, of this seed and size, is opened."""
     folder = Path(folder)
@@ -49,7 +45,7 @@ def prepare_scenes(
     return write_captions(folder, splits, features, side=Side(min_count=2), made_from=origin)
 
 
-def train_vectors(corpus: Corpus, *, progress: Progress = _silent) -> WordVectors:
+def train_vectors(corpus: Corpus, *, progress: Progress = lambda done, of: None) -> WordVectors:
     """GloVe on the training captions, in the folder of the corpus; trained once."""
     path = corpus.folder / VECTORS
     if path.is_file():

@@ -1,4 +1,4 @@
-"""How vLLM, DistillKit and TRL store a teacher's best tokens: each becomes ids and log-probabilities."""
+"""What vLLM returns of a teacher's tokens: ids and log-probabilities of lists of positions."""
 
 from __future__ import annotations
 
@@ -11,13 +11,11 @@ import torch
 from torch import Tensor
 
 from seqsmooth.ops import checks
-from seqsmooth.ops.dispatch import widen
-
-Pair = tuple[Tensor, Tensor]
-"""Token ids, int64, and log-probabilities, both (..., K)."""
 
 
-def from_vllm(logprobs: Sequence[Iterable[Mapping[Any, Any] | None]], k: int | None, length: int | None) -> Pair:
+def read_vllm(
+    logprobs: Sequence[Iterable[Mapping[Any, Any] | None]], k: int | None, length: int | None
+) -> tuple[Tensor, Tensor]:  # (B, T, K) int64, (B, T, K)
     """Read lists of positions, one list a sequence, as `TopK.from_vllm` describes them."""
     if k is not None:
         checks.at_least("k", k, 1)
@@ -33,29 +31,6 @@ def from_vllm(logprobs: Sequence[Iterable[Mapping[Any, Any] | None]], k: int | N
                 ids[place, step, : len(entries)] = torch.tensor([token for token, _ in entries])
                 values[place, step, : len(entries)] = torch.tensor([value for _, value in entries])
     return ids, values
-
-
-def from_distillkit(signal: Any) -> Pair:
-    """Read a `SparseSignal`; logits become log-probabilities of the K tokens alone."""
-    rule = "a SparseSignal, with `sparse_ids`, `sparse_values` and `log_values`"
-    parts = [hasattr(signal, name) for name in ("sparse_ids", "sparse_values", "log_values")]
-    checks.must(all(parts), "signal", rule, checks.described(signal))
-    ids, values = signal.sparse_ids, signal.sparse_values
-    checks.integers("sparse_ids", ids)
-    checks.floats("sparse_values", values)
-    if not signal.log_values:
-        wide = widen(values)  # padding stays padding, also where a position has nothing else
-        values = torch.where(wide > -math.inf, wide - wide.logsumexp(-1, keepdim=True), wide)
-    return ids.long(), values
-
-
-def from_trl(result: Mapping[str, Tensor]) -> Pair:
-    """Read the dictionary that TRL's distillation trainers pass on."""
-    checks.must(isinstance(result, Mapping), "result", "a dictionary", checks.described(result))
-    for name in ("topk_token_ids", "topk_logprobs"):
-        checks.must(name in result, "result", f"a dictionary with {name!r}", f"one with {sorted(result)}")
-    checks.integers("topk_token_ids", result["topk_token_ids"])
-    return result["topk_token_ids"].long(), result["topk_logprobs"]
 
 
 def _check_list(value: Any) -> Iterable[Any]:
