@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ast
 import re
 import tomllib
 from pathlib import Path
@@ -117,3 +118,21 @@ def test_quick_names_tests_that_are_there() -> None:
 
 def test_quick_survives_a_file_that_is_gone() -> None:
     assert quick.choose_tests(["tests/test_gone.py", "src/seqsmooth/gone/gone.py"]) == sorted(quick.CORE)
+
+
+def test_nothing_that_is_read_runs_code() -> None:
+    """What SECURITY.md says of files: no loader that could run code is asked to."""
+    safe = {"torch.load": ("weights_only", True), "np.load": ("allow_pickle", False)}  # their defaults, too
+    seen = set()
+    for path in (ROOT / "src").rglob("*.py"):
+        for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+            if not isinstance(node, ast.Call):
+                continue
+            name, words = ast.unparse(node.func), {word.arg: ast.unparse(word.value) for word in node.keywords}
+            assert "trust_remote_code" not in words, path
+            assert name not in ("pickle.load", "pickle.loads", "yaml.unsafe_load", "yaml.full_load"), path
+            if name in safe:
+                seen.add(name)
+                keyword, value = safe[name]
+                assert words.get(keyword, repr(value)) == repr(value), f"{path}: {ast.unparse(node)}"
+    assert seen == set(safe)
