@@ -111,7 +111,7 @@ def test_contexts_alone_may_be_asked_for(kernels: torch.device) -> None:
         if dtype == torch.float32:
             weights = model.score, model.recurrent.weight, model.context_gates.weight
             _, contexts = loops.apply(
-                loops.Search, gates, memory.mask, memory.keys, memory.values, memory.first[:, 0], *weights
+                loops.SearchLoop, gates, memory.mask, memory.keys, memory.values, memory.first[:, 0], *weights
             )
         else:
             state, steps = model.start(memory), []

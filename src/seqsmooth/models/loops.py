@@ -27,7 +27,9 @@ def runs(
 
 
 def apply(
-    recurrence: type[torch.autograd.Function],  # `Search` or `TopDown`, whose `forward` says what the tensors are
+    recurrence: type[
+        torch.autograd.Function
+    ],  # `SearchLoop` or `TopDownLoop`, whose `forward` says what the tensors are
     gates: Tensor,  # (T, B, G)
     mask: Tensor,  # (B, R) bool
     *tensors: Tensor,
@@ -38,7 +40,7 @@ def apply(
         return recurrence.apply(gates.contiguous(), mask, *alike)  # type: ignore[no-untyped-call]
 
 
-class Search(torch.autograd.Function):
+class SearchLoop(torch.autograd.Function):
     """RNNsearch: q, g = recurrent s; c = attention(q); s = cell(gates + inward c, g, s)."""
 
     @staticmethod
@@ -131,7 +133,7 @@ class Search(torch.autograd.Function):
         )
 
 
-class TopDown(torch.autograd.Function):
+class TopDownLoop(torch.autograd.Function):
     """Top-Down: a = lstm(gates + attention [a, l]); c = attention(query a); l = lstm(language [c, a, l] + bias)."""
 
     @staticmethod

@@ -164,7 +164,7 @@ class RNNsearch(Model[SourceMemory, RNNsearchState]):
             return self.output_dropout(torch.stack(fed, 1))  # type: ignore[no-any-return]
         if loops.runs(gates, memory.keys):
             hidden, contexts = loops.apply(
-                loops.Search,
+                loops.SearchLoop,
                 gates,
                 memory.mask,
                 memory.keys,

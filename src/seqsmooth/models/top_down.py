@@ -119,7 +119,7 @@ class TopDown(Model[RegionMemory, TopDownState]):
         gates = self._first_gates(memory, tokens.t())  # (T, B, 4H)
         if loops.runs(gates, memory.keys):
             hidden = loops.apply(
-                loops.TopDown,
+                loops.TopDownLoop,
                 gates,
                 memory.mask,
                 memory.keys,
