@@ -90,37 +90,43 @@ def options(parser: argparse.ArgumentParser) -> None:
         return child
 
     runs = way("runs", RUNS, report_runs)
-    rule = "folders of runs, or records (default: runs)"
+    rule = "folders of runs, or records (default runs)"
     runs.add_argument("runs", nargs="*", type=Path, default=[Path("runs")], metavar="RUN", help=rule)
-    runs.add_argument("--out", type=Path, required=True, metavar="FOLDER", help="where the report goes")
-    runs.add_argument("--baseline", default="MLE", metavar="NAME", help="compare with this row (default MLE)")
-    runs.add_argument("--split", default="test", help="what was decoded (default test)")
-    runs.add_argument("--metrics", metavar="NAMES", help="as in bleu-4,cider (default: those that all runs have)")
-    runs.add_argument("--examples", type=int, default=12, help="items shown, drawn at random (default 12)")
-    runs.add_argument("--pictures", type=Path, metavar="FOLDER", help="images named by their ids, or as COCO does")
-    runs.add_argument("--resamples", type=int, default=1000, help="of the bootstrap (default 1000)")
-    runs.add_argument("--seed", type=int, default=0, help="of bootstrap and examples (default 0)")
-    runs.add_argument("--device", default="auto", help="cuda, cpu, or auto (default)")
-    runs.add_argument("--title", default="Loss smoothing", help="of the page")
+    runs.add_argument("--out", type=Path, required=True, metavar="FOLDER", help="the folder of the report")
+    runs.add_argument("--baseline", default="MLE", metavar="NAME", help="the row to compare with (default MLE)")
+    runs.add_argument("--split", default="test", help="the split that was decoded (default test)")
+    runs.add_argument(
+        "--metrics", metavar="NAMES", help="the columns, as in bleu-4,cider (default: those that all runs have)"
+    )
+    runs.add_argument(
+        "--examples", type=int, default=12, help="the number of items shown, drawn at random (default 12)"
+    )
+    runs.add_argument(
+        "--pictures", type=Path, metavar="FOLDER", help="the folder of images, named by their ids or as COCO does"
+    )
+    runs.add_argument("--resamples", type=int, default=1000, help="the number of resampled corpora (default 1000)")
+    runs.add_argument("--seed", type=int, default=0, help="the seed of intervals and examples (default 0)")
+    runs.add_argument("--device", default="auto", help="cuda, cpu or auto (default)")
+    runs.add_argument("--title", default="Loss smoothing", help="the title of the page")
 
     record = way("record", RECORD, record_runs)
     record.add_argument("runs", nargs="+", type=Path, metavar="RUN", help="the folder of a run, or of many")
-    record.add_argument("--split", default="test", help="what was decoded (default test)")
-    record.add_argument("--out", type=Path, required=True, metavar="FOLDER", help="where the records go")
-    rule = "what `seqsmooth decode RUN... --out FILE` wrote, as one record: an ensemble, another beam"
+    record.add_argument("--split", default="test", help="the split that was decoded (default test)")
+    record.add_argument("--out", type=Path, required=True, metavar="FOLDER", help="the folder of the records")
+    rule = "a file of `seqsmooth decode RUN... --out FILE`, as one record: an ensemble, another beam"
     record.add_argument("--hypotheses", type=Path, metavar="FILE", help=rule)
     record.add_argument("--overwrite", action="store_true", help="replace the record of another run of the same name")
 
     results = way("results", RESULTS, report_results)
-    rule = "records, in it and below it (default: results)"
+    rule = "the folder of records, which may be below it (default results)"
     results.add_argument("results", nargs="?", type=Path, default=Path("results"), metavar="FOLDER", help=rule)
     results.add_argument("--out", type=Path, required=True, metavar="FILE", help="the first page")
 
     choose = way("choose", CHOOSE, choose_point, takes_keys=True)
     choose.add_argument("sweep", metavar="SWEEP", help="the sweep that made the runs: BASE/NAME, or a YAML file")
-    choose.add_argument("--runs", type=Path, default=Path("runs"), help="where the runs are (default runs)")
-    choose.add_argument("--out", type=Path, metavar="FILE", help="write the same as JSON, too")
-    choose.add_argument("--seed", help="look at the runs of this seed alone")
+    choose.add_argument("--runs", type=Path, default=Path("runs"), help="the folder of the runs (default runs)")
+    choose.add_argument("--out", type=Path, metavar="FILE", help="a file for the same as JSON")
+    choose.add_argument("--seed", help="the only seed to look at (default: all of the sweep)")
 
 
 def _split(text: str) -> tuple[str, str]:

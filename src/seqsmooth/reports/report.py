@@ -22,7 +22,7 @@ from seqsmooth.reports.formats import NAMES, format_gain, format_interval, inter
 from seqsmooth.reports.record import Record
 from seqsmooth.reports.recording import read_run
 from seqsmooth.reports.rows import BASELINE, Row, Table, find_row, make_tables, place
-from seqsmooth.reports.table import TableCell, latex, make_cells, markdown, note, plain, shown_metrics
+from seqsmooth.reports.table import TableCell, latex, list_unlike, make_cells, markdown, note, plain, shown_metrics
 from seqsmooth.training.writing import decoding_overrides
 
 if TYPE_CHECKING:
@@ -275,7 +275,7 @@ def _write(out: Path, sections: Sequence[Section], content: Mapping[str, Any], s
 
 
 def _markdown(section: Section) -> str:
-    unlike = "\n".join(f"- `{key}`: {text}" for key, text in section.unlike.items())
+    unlike = list_unlike(section.table)
     more = f"\nOutside the objective, these runs differ in\n\n{unlike}\n" if unlike else ""
     return markdown(section.table, section.metrics) + more
 

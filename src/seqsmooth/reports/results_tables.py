@@ -9,13 +9,13 @@ from typing import Any
 
 from seqsmooth.metrics.tasks import TASKS
 from seqsmooth.metrics.trainings import LEAST
-from seqsmooth.reports.alike import describe_differences
 from seqsmooth.reports.behaviour import COLUMNS
 from seqsmooth.reports.families import families
 from seqsmooth.reports.formats import NAMES, NO_BREAK, difference_cells, format_gain, markdown_table, number, spread
 from seqsmooth.reports.record import Record
 from seqsmooth.reports.results import Chapter, Outline, Results
 from seqsmooth.reports.rows import BASELINE, Row, Table
+from seqsmooth.reports.table import list_unlike
 from seqsmooth.training.bases import respell
 from seqsmooth.training.sweep import short_keys
 
@@ -112,10 +112,10 @@ def _several(table: Table) -> list[list[float]]:
 
 def unlike(table: Table) -> str:
     """In what the runs differ outside their objective."""
-    described = describe_differences(table.unlike())
-    if not described:
-        return "Outside the objective, no key of a config, corpus, decoding, device or version differs."
-    return "\n".join([*(f"- `{key}`: {text}" for key, text in described.items())])
+    return list_unlike(table) or (
+        "Outside the objective, nothing: configs, corpus, decoding, parameters, epochs, steps, device and versions "
+        "were compared."
+    )
 
 
 def signatures(table: Table) -> str:

@@ -12,6 +12,7 @@ from seqsmooth.metrics.suite import check_names
 from seqsmooth.metrics.tasks import TASKS
 from seqsmooth.metrics.trainings import LEAST, Difference
 from seqsmooth.ops import checks
+from seqsmooth.reports.alike import describe_differences
 from seqsmooth.reports.formats import (
     BY_ITEMS,
     BY_TRAININGS,
@@ -118,6 +119,11 @@ def difference_columns(cells: Sequence[TableCell]) -> list[str]:
         value, items, trainings = difference_cells(cell.difference)
         columns += [f"{value} {items}".strip(), trainings]
     return columns
+
+
+def list_unlike(table: Table) -> str:
+    """List in Markdown what differs outside the objective; nothing where nothing does."""
+    return "\n".join(f"- `{key}`: {text}" for key, text in describe_differences(table.unlike()).items())
 
 
 def latex(table: Table, metrics: Sequence[str]) -> str:
