@@ -8,6 +8,7 @@ from dataclasses import dataclass, replace
 
 import torch
 from torch import Tensor
+from torch.nn import functional as F
 
 from seqsmooth.conformance.exact import Case, case, exact
 from seqsmooth.conformance.subject import Subject
@@ -157,7 +158,8 @@ def each_position(subject: Subject) -> Iterator[Deviation]:
     leaf = batch.logits.detach().clone().requires_grad_()
     actual = subject.loss(leaf * 1, batch.labels, reduction="none").reshape(-1)
     (slope,) = torch.autograd.grad((actual * weights).sum(), leaf)
-    alone = torch.stack([exact(Case(z[None, None], y[None, None]))[0] for z, y in _positions(batch)])
+    positions = zip(batch.logits.flatten(0, 1), batch.labels.flatten(), strict=True)
+    alone = torch.stack([exact(Case(z[None, None], y[None, None]))[0] for z, y in positions])
     yield _deviation("a position's loss", actual, alone)
     expected = exact(batch)[1] * batch.items * weights.view(*batch.labels.shape, 1)
     yield _deviation("a weighted position's gradient", slope, expected)
@@ -167,14 +169,9 @@ def shift(subject: Subject) -> Iterator[Deviation]:
     """A loss that shifts predicts label t + 1 at position t: the first label and the last logits play no part."""
     batch = case(subject.device)
     inner = Case(batch.logits[:, :-1], batch.labels[:, 1:])
-    for logits, labels in (
-        (batch.logits, batch.labels),
-        (batch.logits, batch.labels.index_fill(1, torch.tensor([0], device=subject.device), IGNORED)),
-        (
-            batch.logits.index_fill(1, torch.tensor([batch.logits.shape[1] - 1], device=subject.device), 9.0),
-            batch.labels,
-        ),
-    ):
+    without_first = F.pad(inner.labels, (1, 0), value=IGNORED)
+    other_last = F.pad(inner.logits, (0, 0, 0, 1), value=9.0)
+    for logits, labels in ((batch.logits, batch.labels), (batch.logits, without_first), (other_last, batch.labels)):
         yield _deviation("the shifted loss", subject.loss(logits.clone(), labels, shifted=True), exact(inner)[0])
 
 
@@ -200,7 +197,7 @@ def forbidden_tokens(subject: Subject) -> Iterator[Deviation]:
     """A logit of minus infinity, which forbids a token, does no harm where that token is not the label."""
     batch = case(subject.device)
     labels = torch.where(batch.labels == 0, 1, batch.labels)
-    closed = Case(batch.logits.index_fill(-1, torch.tensor([0], device=subject.device), -math.inf), labels)
+    closed = Case(F.pad(batch.logits[..., 1:], (1, 0), value=-math.inf), labels)
     loss, slope = exact(closed)
     yield _deviation("the loss", _value(subject, closed), loss)
     yield _deviation("the gradient", _gradient(subject, closed), slope)
@@ -221,10 +218,6 @@ def keeps_inputs(subject: Subject) -> Iterator[Deviation]:
 
 def _strengths(subject: Subject) -> tuple[float, ...]:
     return (0.0,) if subject.smoothing is None else (0.0, STRENGTH)
-
-
-def _positions(batch: Case) -> Iterator[tuple[Tensor, Tensor]]:
-    return zip(batch.logits.flatten(0, 1), batch.labels.flatten(), strict=True)
 
 
 def _value(subject: Subject, batch: Case, smoothing: float = 0.0) -> Tensor:

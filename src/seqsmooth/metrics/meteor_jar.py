@@ -39,8 +39,8 @@ def meteor(
         >>> from seqsmooth.metrics import Absent
         >>> try:
         ...     scores = meteor({1: "a dog"}, {1: ["a dog"]}, timeout=0.001)
-        ... except Absent as told:  # too slow for so little time; or no Java, or no jar: the sentence says which
-        ...     print(str(told)[:6])
+        ... except Absent as reason:  # too slow for so little time; or no Java, or no jar: the sentence says which
+        ...     print(str(reason)[:6])
         METEOR
     """
     return score_meteor(EvaluationSet.align(hypotheses, references), timeout=timeout, tokenised=tokenised)

@@ -22,7 +22,7 @@ class Absent(ValueError):
         >>> from seqsmooth.metrics import spice
         >>> try:
         ...     scores = spice({1: "a dog"}, {1: ["a dog"]}, corenlp="no/such/folder")
-        ... except Absent as told:
+        ... except Absent as reason:
         ...     print("left out of the table")
         left out of the table
     """

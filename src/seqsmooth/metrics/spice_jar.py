@@ -39,9 +39,9 @@ def spice(
     Examples:
         >>> from seqsmooth.metrics import Absent
         >>> try:
-        ...     found = spice({1: "a dog"}, {1: ["a dog"]}, corenlp="no/such/folder")
-        ... except Absent as told:
-        ...     print(str(told)[:11])  # Java, or CoreNLP
+        ...     scores = spice({1: "a dog"}, {1: ["a dog"]}, corenlp="no/such/folder")
+        ... except Absent as reason:
+        ...     print(str(reason)[:11])  # Java, or CoreNLP
         SPICE needs
     """
     return score_spice(
