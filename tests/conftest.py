@@ -33,6 +33,7 @@ UNMEASURED = (
     "integrations/test_compiled.py",
     "models/test_loops.py",
     "smoothing/test_edit_error.py",
+    "training/test_config_hashes.py",
     "training/test_configs.py",
 )
 """Tests whose coverage is not measured: that would make them twice as slow, and other tests pass the same lines."""

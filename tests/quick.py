@@ -50,7 +50,7 @@ def main() -> int:
     """Run pytest on the chosen files, for as long as --seconds says."""
     parser = argparse.ArgumentParser(description=__doc__.split("\n\n")[0])
     parser.add_argument("--against", default="main", help="the branch to compare with (default main)")
-    parser.add_argument("--seconds", type=int, default=50, help="start no test after so many (default 50)")
+    parser.add_argument("--seconds", type=int, default=45, help="start no test after so many (default 45)")
     parser.add_argument("--jobs", default="2", help="processes (default 2)")
     parser.add_argument("--list", action="store_true", help="print the files and run nothing")
     options = parser.parse_args()
