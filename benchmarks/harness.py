@@ -94,7 +94,7 @@ class Contest:
         try:
             pattern = re.compile(self.only, re.IGNORECASE)
         except re.error as error:
-            raise ValueError(f"`only` must be a regular expression, but is {self.only!r} instead.") from error
+            raise ValueError(f"`only` must be a regular expression; it is {self.only!r}.") from error
         named = [contestant for contestant in listed if pattern.search(contestant.name)]
         names = ", ".join(repr(contestant.name) for contestant in listed)
         must(bool(named), "only", f"found in one of {names}", repr(self.only))

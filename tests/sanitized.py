@@ -32,7 +32,7 @@ def main() -> int:
     parser.add_argument("tests", nargs="*", default=["tests/kernels"], help="files or folders (default tests/kernels)")
     given = parser.parse_args()
     if shutil.which("compute-sanitizer") is None:
-        parser.error("compute-sanitizer must be on the PATH, which comes with CUDA's toolkit, but is not.")
+        parser.error("compute-sanitizer must be on the PATH, which comes with CUDA's toolkit; it is not.")
     told = {"PYTHONPATH": os.pathsep.join([str(ROOT / "tests"), str(ROOT / "src"), os.environ.get("PYTHONPATH", "")])}
     told |= {"PYTORCH_NO_CUDA_MEMORY_CACHING": "1"}  # or else memory that was freed would still be the program's own
     watch = ["compute-sanitizer", "--tool", given.tool, "--target-processes", "all", "--error-exitcode", "9"]

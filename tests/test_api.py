@@ -169,7 +169,7 @@ def in_api_pages() -> frozenset[int]:
 
 @pytest.mark.parametrize("path", NAMES)
 def test_it_is_in_an_api_page(path: str) -> None:
-    assert id(NAMES[path]) in in_api_pages(), f"{path} must be in a page of docs/api, but is in none."
+    assert id(NAMES[path]) in in_api_pages(), f"{path} must be in a page of docs/api; it is in none."
 
 
 def test_the_names_are_found() -> None:

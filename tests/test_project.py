@@ -58,7 +58,7 @@ def test_every_python_block_of_a_page_runs(
     monkeypatch.chdir(tmp_path)
     namespace: dict[str, object] = {"__name__": "__page__"}
     for info, code, first in blocks:
-        assert info == "python", f"a block must be marked `python` and nothing else, but is marked `{info}` instead."
+        assert info == "python", f"a block must be marked `python` and nothing else; it is marked `{info}`."
         # As many empty lines as come before it, so that a traceback names the line of the page.
         exec(compile("\n" * first + code, str(page), "exec"), namespace)
 

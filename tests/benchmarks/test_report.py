@@ -183,7 +183,7 @@ def test_the_page_of_the_documentation_holds_the_committed_results() -> None:
 
 
 def test_a_plot_needs_a_known_format_and_a_folder(tmp_path: Path) -> None:
-    with pytest.raises(ValueError, match=r"`plot` must be one of '\.png', '\.svg', but is '\.pdf' instead"):
+    with pytest.raises(ValueError, match=r"`plot` must be one of '\.png', '\.svg'; it is '\.pdf'"):
         plot.check(tmp_path / "x.pdf")
     with pytest.raises(ValueError, match="in a folder that is there"):
         plot.check(tmp_path / "none" / "x.png")

@@ -107,7 +107,7 @@ def test_losses_are_those_of_validation_where_both_look_at_the_same(told: dict[s
 
 
 def test_stage_two_without_its_stage_one_is_refused(told: dict[str, Any]) -> None:
-    with pytest.raises(ValueError, match=r"`runs` must be given with .*one, from which .*tuned begins, but is without"):
+    with pytest.raises(ValueError, match=r"`runs` must be given with .*one, from which .*tuned begins; it is without"):
         stage_two.main([str(told["folder"] / "tuned")])
 
 

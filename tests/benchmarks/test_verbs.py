@@ -59,19 +59,19 @@ def test_a_table_that_fails_is_told_and_the_others_are_kept(
 @pytest.mark.parametrize(
     ("options", "sentence"),
     [
-        (["loss", "--seconds", "0"], "`seconds` must be greater than 0, but is 0.0 instead."),
-        (["loss", "--dtype", "int8"], "`dtype` must be one of 'bf16', 'fp16', 'fp32', but is 'int8' instead."),
-        (["loss", "--device", "tpu"], "`device` must be one of 'cpu', 'cuda', but is 'tpu' instead."),
-        (["head", "--shapes", "z"], "`shapes` must be one of 'a', 'b', 'c', 'd', 'tiny', but is 'z' instead."),
-        (["loss", "--json", "none/x.json"], "`json` must be in a folder that is there, but is none/x.json instead."),
-        (["warm", "--workers", "0"], "`workers` must be 1 or more, but is 0 instead."),
-        (["warm", "--shapes", "z"], "`shapes` must be one of 'a', 'b', 'c', 'd', 'tiny', but is 'z' instead."),
+        (["loss", "--seconds", "0"], "`seconds` must be greater than 0; it is 0.0."),
+        (["loss", "--dtype", "int8"], "`dtype` must be one of 'bf16', 'fp16', 'fp32'; it is 'int8'."),
+        (["loss", "--device", "tpu"], "`device` must be one of 'cpu', 'cuda'; it is 'tpu'."),
+        (["head", "--shapes", "z"], "`shapes` must be one of 'a', 'b', 'c', 'd', 'tiny'; it is 'z'."),
+        (["loss", "--json", "none/x.json"], "`json` must be in a folder that is there; it is none/x.json."),
+        (["warm", "--workers", "0"], "`workers` must be 1 or more; it is 0."),
+        (["warm", "--shapes", "z"], "`shapes` must be one of 'a', 'b', 'c', 'd', 'tiny'; it is 'z'."),
         (
             ["claims", "none.json"],
             "`file` must be a file written by `python -m benchmarks ... --json`, "
             "but none.json cannot be read: No such file or directory.",
         ),
-        (["all", "--folder", "none"], "`folder` must be a folder that is there, but is none instead."),
+        (["all", "--folder", "none"], "`folder` must be a folder that is there; it is none."),
     ],
 )
 def test_a_wrong_option_is_one_sentence(options: list[str], sentence: str, capsys: pytest.CaptureFixture[str]) -> None:

@@ -120,9 +120,9 @@ def test_help_answers_at_once() -> None:
 @pytest.mark.parametrize(
     ("options", "sentence"),
     [
-        (["--scenes", "0"], "`scenes` must be 1 or more, but is 0 instead."),
-        (["--seeds", "0"], "`seeds` must be 1 or more, but is 0 instead."),
-        (["--seed", "-1"], "`seed` must be 0 or more, but is -1 instead."),
+        (["--scenes", "0"], "`scenes` must be 1 or more; it is 0."),
+        (["--seeds", "0"], "`seeds` must be 1 or more; it is 0."),
+        (["--seed", "-1"], "`seed` must be 0 or more; it is -1."),
     ],
 )
 def test_a_wrong_option_is_one_sentence(options: list[str], sentence: str, capsys: pytest.CaptureFixture[str]) -> None:
@@ -136,7 +136,7 @@ def test_a_wrong_option_is_one_sentence(options: list[str], sentence: str, capsy
         (["demo", "--minutes", "1"], "seqsmooth demo: error: There is no option --minutes."),
         (["demo", "--scense=9"], "seqsmooth demo: error: There is no option --scense; did you mean --scenes?"),
         (["demo", "more"], "seqsmooth demo: error: There is no use for 'more' here."),
-        (["prepare", "multi30"], "but is 'multi30'; did you mean multi30k?"),
+        (["prepare", "multi30"], "it is 'multi30'; did you mean multi30k?"),
         (["prepare", "pairs", "a", "--train", "b", "--tset", "c"], "There is no option --tset; did you mean --test?"),
         (["train", "a", "--jbos", "2"], "seqsmooth train: error: There is no option --jbos; did you mean --jobs?"),
         (["score", "a", "b", "--max_epochs", "1"], "There is no option --max_epochs."),

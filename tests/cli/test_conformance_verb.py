@@ -60,10 +60,10 @@ def test_the_known_ones_fill_a_page(
         (["torch:nn"], "`torch:nn` is a module, but a loss is a function, an nn.Module or a class of either."),
         (
             ["seqsmooth:cross_entropy", "--device", "tpu"],
-            "`device` must be one of 'cpu', 'cuda', but is 'tpu' instead.",
+            "`device` must be one of 'cpu', 'cuda'; it is 'tpu'.",
         ),
-        (["--known", "--page", "README.none"], "`page` must be a file that is there, but is README.none instead."),
-        (["torch:add", "--json", "nowhere/a.json"], "`json` must be in a folder that is there, but is nowhere/a.json"),
+        (["--known", "--page", "README.none"], "`page` must be a file that is there; it is README.none."),
+        (["torch:add", "--json", "nowhere/a.json"], "`json` must be in a folder that is there; it is nowhere/a.json"),
     ],
 )
 def test_bad_input_is_one_sentence_and_exit_status_2(

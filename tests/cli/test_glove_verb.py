@@ -107,11 +107,11 @@ def test_compressed_text_is_read(corpus: Path, tmp_path: Path) -> None:
         ("c.json", b'{"images": [{"split": "a", "sentences": []}]}', ["--splits", "b"], "`splits` must be one of 'a'"),
         ("c.txt", b"a b", ["--splits", "b"], "`splits` must be left out where the corpus is no json"),
         ("c.txt", b"a b", [], "`sentences` must be at least two words of the vocabulary near each other"),
-        ("c.txt", b"a b", ["--min-count", "0"], "`min_count` must be 1 or more, but is 0 instead."),
-        ("c.txt", b"a b", ["--threads", "0"], "`threads` must be 1 or more, but is 0 instead."),
-        ("c.txt", b"a b", ["--dim", "-3"], "`dim` must be 1 or more, but is -3 instead."),
+        ("c.txt", b"a b", ["--min-count", "0"], "`min_count` must be 1 or more; it is 0."),
+        ("c.txt", b"a b", ["--threads", "0"], "`threads` must be 1 or more; it is 0."),
+        ("c.txt", b"a b", ["--dim", "-3"], "`dim` must be 1 or more; it is -3."),
         ("c.txt", b"a b", ["--tokeniser", "bpe"], "`tokeniser` must be whitespace, ptb, moses:LANGUAGE"),
-        ("c.txt", b"a b", ["--device", "tpu"], "`device` must be one of 'cuda', 'cpu', but is 'tpu' instead."),
+        ("c.txt", b"a b", ["--device", "tpu"], "`device` must be one of 'cuda', 'cpu'; it is 'tpu'."),
         ("c.txt", b"a b", ["--vocabulary", "no/such/folder/v.json"], "`vocabulary` must be in a folder that is there"),
     ],
 )
@@ -130,9 +130,9 @@ def test_bad_input_is_one_sentence(
 
 def test_a_corpus_that_is_not_there_is_named(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert glove(tmp_path / "none", "--out", str(tmp_path / "v")) == 2
-    assert "`corpus` must be a file that is there, but is" in capsys.readouterr().err
+    assert "`corpus` must be a file that is there; it is" in capsys.readouterr().err
     assert glove(tmp_path / "none", "--out", str(tmp_path)) == 2
-    assert "`out` must be a file, but is the folder" in capsys.readouterr().err
+    assert "`out` must be a file; it is the folder" in capsys.readouterr().err
 
 
 def test_help_has_an_example(capsys: pytest.CaptureFixture[str]) -> None:

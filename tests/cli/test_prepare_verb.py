@@ -37,7 +37,7 @@ def test_captions_with_restval_and_features(tmp_path: Path, capsys: pytest.Captu
     images(tmp_path / "k.json")
     options = ("--train-splits", "train,restval", "--features", tmp_path / "f.npy", "--min-count", 1)
     assert prepare("captions", tmp_path / "k.json", tmp_path / "c", *options) == 2
-    assert "`features` must be there for every image, but is missing for 11 of test" in capsys.readouterr().err
+    assert "`features` must be there for every image; it is missing for 11 of test" in capsys.readouterr().err
     assert not (tmp_path / "c").exists()
     assert prepare("captions", tmp_path / "k.json", tmp_path / "c", *options, "--missing", "drop") == 0
     told = capsys.readouterr()
@@ -100,27 +100,27 @@ def test_pairs_from_files_and_from_columns(tmp_path: Path, monkeypatch: pytest.M
 @pytest.mark.parametrize(
     ("arguments", "told"),
     [
-        (["captions", "none.json", "out"], "`captions` must be a file that is there, but is none.json instead"),
-        (["captions", "a.json", "one/out"], "`out` must be in a folder, but is one/out, below the file "),
+        (["captions", "none.json", "out"], "`captions` must be a file that is there; it is none.json"),
+        (["captions", "a.json", "one/out"], "`out` must be in a folder; it is one/out, below the file "),
         (["captions", "string.json", "out"], "Image 1 of string.json must be an image with"),
-        (["captions", "a.json", "out", "--most-words", "0"], "`most_words` must be 1 or more, but is 0 instead"),
-        (["captions", "a.json", "out", "--max-words", "0"], "`max_words` must be 1 or more, but is 0 instead"),
+        (["captions", "a.json", "out", "--most-words", "0"], "`most_words` must be 1 or more; it is 0"),
+        (["captions", "a.json", "out", "--max-words", "0"], "`max_words` must be 1 or more; it is 0"),
         (
             ["captions", "a.json", "out", "--features", "f.npy", "--feature-ids", "twice.txt"],
-            "`ids of the features` must be all different, but is 3 in rows 4 and 11 instead",
+            "`ids of the features` must be all different; it is 3 in rows 4 and 11",
         ),
         (
             ["captions", "a.json", "out", "--features", "nan.npy", "--feature-ids", "f.ids.txt", "--missing", "drop"],
             "`features` must be finite, but are infinite or not a number for the image 1.",
         ),
-        (["pairs", "out", "--train", "two", "two", "--max-words", "0"], "`max_words` must be 1 or more, but is 0"),
+        (["pairs", "out", "--train", "two", "two", "--max-words", "0"], "`max_words` must be 1 or more; it is 0"),
         (["captions", "a.json", "b.json", "out"], "`captions` must be one json, or several as in train=FILE"),
         (["captions", "a.json", "out", "--features", "none.npy"], "`features` must be a store's .json"),
         (["captions", "a.json", "out", "--tokeniser", "bpe"], "`tokeniser` must be whitespace, ptb"),
         (["captions", "a.json", "out", "--min-count", "0"], "`min_count` must be 1 or more"),
         (["captions", "a.json", "out", "--train-splits", "x"], "`splits` must be one of"),
         (["pairs", "out", "--train", "one", "two"], "must have as many lines, but one has 1 and two has 2: the first"),
-        (["pairs", "out", "--train", "one", "empty"], "target 1 of train` must be a text with words, but is empty"),
+        (["pairs", "out", "--train", "one", "empty"], "target 1 of train` must be a text with words; it is empty"),
         (["pairs", "out", "--train", "two", "two", "--extra", "train", "two", "two"], "`extra` must be a new name and"),
         (["pairs", "out", "--train", "two", "two", "--extra", "news"], "`extra` must be a new name and then files"),
         (["pairs", "out", "--train", "two", "two", "--extra", "../a", "two", "two"], "`extra` must be a new name and"),
@@ -128,7 +128,7 @@ def test_pairs_from_files_and_from_columns(tmp_path: Path, monkeypatch: pytest.M
         (["multi30k", "out", "--source", "."], "`source` must be a folder that holds train.de and train.en"),
         (["multi30k", "out", "--languages", "de"], "`languages` must be two, as in de-en"),
         (["features", "none", "out"], "`images` must be a folder that is there"),
-        (["features", ".", "out", "--set", "size"], "`set` must be as in size=2, but is size instead"),
+        (["features", ".", "out", "--set", "size"], "`set` must be as in size=2; it is size"),
     ],
 )
 def test_bad_input_is_one_sentence(

@@ -97,7 +97,7 @@ def test_two_files_are_not_written_as_one(
     monkeypatch.chdir(files)
     both = ["--json", "out.json", "--export", str(files / "out.json")]
     assert main(["score", "h.json", "r.json", "--metrics", "cider", *both]) == 2
-    assert "`export` must be another file than those that are read or written, but is " in capsys.readouterr().err
+    assert "`export` must be another file than those that are read or written; it is " in capsys.readouterr().err
     assert not (files / "out.json").exists()
 
 
@@ -110,7 +110,7 @@ def test_a_subset_says_what_its_ids_count_from(
     (files / "part.jsonl").write_text("\n".join(lines))
     arguments = ["score", "part.jsonl", "r0.txt", "--subset"]
     assert main(arguments) == 2
-    assert "`first` must be 0 or 1, the id of the first line of r0.txt, but is not given" in capsys.readouterr().err
+    assert "`first` must be 0 or 1, the id of the first line of r0.txt; it is not given" in capsys.readouterr().err
     assert main([*arguments, "--first", "0"]) == 0
     assert " 100.00 " in capsys.readouterr().out
     assert main([*arguments, "--first", "1"]) == 0
@@ -159,9 +159,9 @@ def test_scores_come_back_from_their_file(files: Path) -> None:
 @pytest.mark.parametrize(
     ("held", "sentence"),
     [
-        ("{", "must be a file written by `seqsmooth score ... --json`, but is damaged or something else instead."),
-        ('{"kind": "x"}', "must be a file written by `seqsmooth score ... --json`, but is damaged or something else"),
-        (None, "must be a file that can be read, but is not: No such file or directory."),
+        ("{", "must be a file written by `seqsmooth score ... --json`; it is damaged or something else."),
+        ('{"kind": "x"}', "must be a file written by `seqsmooth score ... --json`; it is damaged or something else"),
+        (None, "must be a file that can be read; it is not: No such file or directory."),
     ],
 )
 def test_other_files_are_no_scores(tmp_path: Path, held: str | None, sentence: str) -> None:
@@ -225,13 +225,13 @@ def test_what_is_absent_is_said_below_the_table(
     ("options", "sentence"),
     [
         (["--metrics", "blue-4"], "`metrics` must be one of 'bleu-1', "),
-        (["--metrics", ","], "`metrics` must be at least one name, but is ',' instead."),
-        (["--tokenise", "moses"], "`tokenise` must be one of 'none', 'lower', 'ptb', 'ptb-jar', but is "),
-        (["--confidence", "2"], "`confidence` must be between 0 and 1, but is 2.0 instead."),
-        (["--resamples", "0"], "`resamples` must be 1 or more, but is 0 instead."),
-        (["--timeout", "0"], "`timeout` must be greater than 0, but is 0.0 instead."),
-        (["--against", "none.txt"], "`hypotheses` must be a file that is there, but is none.txt instead."),
-        (["--json", "none/s.json"], "`json` must be in a folder that is there, but is none/s.json instead."),
+        (["--metrics", ","], "`metrics` must be at least one name; it is ','."),
+        (["--tokenise", "moses"], "`tokenise` must be one of 'none', 'lower', 'ptb', 'ptb-jar'; it is "),
+        (["--confidence", "2"], "`confidence` must be between 0 and 1; it is 2.0."),
+        (["--resamples", "0"], "`resamples` must be 1 or more; it is 0."),
+        (["--timeout", "0"], "`timeout` must be greater than 0; it is 0.0."),
+        (["--against", "none.txt"], "`hypotheses` must be a file that is there; it is none.txt."),
+        (["--json", "none/s.json"], "`json` must be in a folder that is there; it is none/s.json."),
     ],
 )
 def test_mistakes_are_one_sentence(
@@ -270,7 +270,7 @@ def test_a_file_is_written_whole_or_not_at_all(
     (files / "s.json").write_text("before")
     arguments = ["score", str(files / "h.json"), str(files / "r.json"), "--metrics", "bleu-4", "--tokenise", "lower"]
     assert main([*arguments, "--json", str(files / "s.json")]) == 2
-    assert "must be a file that can be written, but is not: No space left on device." in capsys.readouterr().err
+    assert "must be a file that can be written; it is not: No space left on device." in capsys.readouterr().err
     assert (files / "s.json").read_text() == "before"
     assert not [path for path in files.iterdir() if path.name.startswith(".")]
 

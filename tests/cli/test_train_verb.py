@@ -185,9 +185,9 @@ def test_mistakes(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
             ["train", "small.yaml", "--objective.token", "{kind: similarity, vectors: no.txt, tau: 1}"],
             "seqsmooth glove",
         ),
-        (["train", "small.yaml", "--decoding.beam", "0"], "`decoding.beam` must be 1 or more, but is 0 instead"),
-        (["train", "small.yaml", "--validation.limit", "0"], "`validation.limit` must be 1 or more, but is 0 instead"),
-        (["train", "small.yaml", "--validation.beam", "0"], "`validation.beam` must be 1 or more, but is 0 instead"),
+        (["train", "small.yaml", "--decoding.beam", "0"], "`decoding.beam` must be 1 or more; it is 0"),
+        (["train", "small.yaml", "--validation.limit", "0"], "`validation.limit` must be 1 or more; it is 0"),
+        (["train", "small.yaml", "--validation.beam", "0"], "`validation.beam` must be 1 or more; it is 0"),
         (["decode", "corpus"], "`run` must be the folder of a run"),
     ):
         assert main([*words, "--run", f"run{len(message)}"] if words[:1] == ["train"] and words[1:] else words) == 2
@@ -243,7 +243,7 @@ def test_weights_of_another_vocabulary_or_model_are_refused(tmp_path: Path) -> N
     with pytest.raises(ValueError, match=r"are not complete; missing: "):
         load_weights(path, ShowTell(20, 6, 8, 8))  # whose head is its own
     path.write_bytes(path.read_bytes()[:100])
-    with pytest.raises(ValueError, match="must be a safetensors file, but is damaged"):
+    with pytest.raises(ValueError, match="must be a safetensors file; it is damaged"):
         load_weights(path, twin)
     with pytest.raises(ValueError, match="`weights` must be a file that is there"):
         load_weights(tmp_path / "nothing.safetensors", twin)

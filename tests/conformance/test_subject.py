@@ -121,8 +121,8 @@ def test_a_wrong_name_is_said(name: str, sentence: str) -> None:
 
 def test_a_wrong_keyword_or_call_is_said() -> None:
     with pytest.raises(
-        ValueError, match=r"`smoothing` must be a keyword of torch\.nn\.functional:cross_entropy, but is 'eps'"
+        ValueError, match=r"`smoothing` must be a keyword of torch\.nn\.functional:cross_entropy; it is 'eps'"
     ):
         load("torch.nn.functional:cross_entropy", smoothing="eps")
-    with pytest.raises(ValueError, match=r"`call` must be one of 'flat', 'sequence', .* 'states', but is 'round'"):
+    with pytest.raises(ValueError, match=r"`call` must be one of 'flat', 'sequence', .* 'states'; it is 'round'"):
         load("torch.nn.functional:cross_entropy", call="round")  # type: ignore[arg-type]

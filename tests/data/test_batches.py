@@ -186,7 +186,7 @@ def test_it_resumes_in_the_middle_of_an_epoch(images: Corpus, resident: bool, st
 
 def test_a_state_of_other_batches_is_refused(images: Corpus) -> None:
     state = images.batches("train", 16, seed=5).state_dict()
-    with pytest.raises(ValueError, match=r"`state\['seed'\]` must be 6, as here, but is 5 instead"):
+    with pytest.raises(ValueError, match=r"`state\['seed'\]` must be 6, as here; it is 5"):
         images.batches("train", 16, seed=6).load_state_dict(state)
     with pytest.raises(ValueError, match="batch"):
         images.batches("train", 32, seed=5).load_state_dict(state)
@@ -321,15 +321,15 @@ def test_two_lengths_apart_make_two_buckets() -> None:
 @pytest.mark.parametrize(
     ("settings", "told"),
     [
-        ({"batch_size": 0}, "`batch_size` must be 1 or more, but is 0 instead."),
+        ({"batch_size": 0}, "`batch_size` must be 1 or more; it is 0."),
         (
             {"batch_size": 7, "captions_per_image": 2},
             "`batch_size` must be a multiple of 2 captions an image x 1 ranks",
         ),
-        ({"rank": 2, "world": 2}, r"`rank` must be in \[0, 2\), but is 2 instead"),
+        ({"rank": 2, "world": 2}, r"`rank` must be in \[0, 2\); it is 2"),
         ({"max_words": 0}, "`max_words` must be 1 or more"),
         ({"buckets": 0}, "`buckets` must be 1 or more"),
-        ({"split": "dev"}, "`split` must be one of 'train', 'val', but is 'dev' instead"),
+        ({"split": "dev"}, "`split` must be one of 'train', 'val'; it is 'dev'"),
     ],
 )
 def test_mistakes_are_one_sentence(images: Corpus, settings: dict[str, int], told: str) -> None:

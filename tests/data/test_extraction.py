@@ -77,7 +77,7 @@ def test_features_are_on_the_disk_before_the_index_says_so(tmp_path: Path, monke
 def test_what_another_encoder_left_is_not_gone_on_with(tmp_path: Path) -> None:
     with pytest.raises(RuntimeError):
         extract(FILES, Encoder(1), tmp_path / "f", read=read, name="e", batch_size=4)
-    with pytest.raises(ValueError, match=r"of the same encoder as now, 'other' \(or deleted\), but is of 'e'"):
+    with pytest.raises(ValueError, match=r"of the same encoder as now, 'other' \(or deleted\); it is of 'e'"):
         extract(FILES, Encoder(), tmp_path / "f", read=read, name="other")
     with pytest.raises(ValueError, match="of the same ids as now"):
         extract({"x": Path("1.png")}, Encoder(), tmp_path / "f", read=read, name="e")

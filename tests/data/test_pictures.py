@@ -70,7 +70,7 @@ def test_a_picture_that_is_missing_or_broken_is_named(files: Path, capsys: pytes
     assert "`images` must be pictures of different names" in capsys.readouterr().err
     (files / "images" / "p1.jpg").unlink()
     assert prepare(files, "--side", SIDE) == 2
-    assert "`pictures` must be there for every image, but is missing for 3 of test" in capsys.readouterr().err
+    assert "`pictures` must be there for every image; it is missing for 3 of test" in capsys.readouterr().err
     picture.write_bytes(whole)
     (files / "images" / "p0.png").unlink()
     assert prepare(files, "--side", SIDE, "--missing", "drop") == 0

@@ -45,7 +45,7 @@ def test_a_damaged_array_is_refused(tmp_path: Path, damage: str) -> None:
         writer.close()
         whole = path.read_bytes()
         path.write_bytes({"cut": whole[:-8], "empty": b"", "other": b"{}"}[damage])
-    with pytest.raises(ValueError, match=r"must be a whole \.npy file, but is damaged"):
+    with pytest.raises(ValueError, match=r"must be a whole \.npy file; it is damaged"):
         open_array(path)
 
 
@@ -132,7 +132,7 @@ def test_nothing_is_left_of_what_could_not_be_finished(
         raise error
 
     monkeypatch.setattr(ArrayWriter, "append", fail)
-    told = "that can be written, but is not: No space left" if isinstance(error, OSError) else None
+    told = "that can be written; it is not: No space left" if isinstance(error, OSError) else None
     with pytest.raises(ValueError if told else KeyboardInterrupt, match=told):
         pair_corpus(tmp_path / "c")
     assert list(tmp_path.iterdir()) == []
@@ -155,7 +155,7 @@ def test_a_process_that_is_killed_leaves_no_corpus_and_the_next_one_clears_up(tm
     with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, env=os.environ) as run:
         assert run.stdout is not None
         assert run.stdout.readline() == b"begun\n"
-        with pytest.raises(ValueError, match="written by one process at a time, but is being written by another"):
+        with pytest.raises(ValueError, match="written by one process at a time; it is being written by another"):
             pair_corpus(out)
         run.send_signal(signal.SIGKILL)
     assert not out.exists()
@@ -175,8 +175,8 @@ def test_memory_maps_are_not_read_to_make_a_batch_of_a_few_rows(tmp_path: Path) 
     ("file", "content", "told"),
     [
         ("corpus.json", b"{", "`corpus` must be a folder written by `seqsmooth prepare`"),
-        ("corpus.json", b"[]", "is damaged or something else instead"),
-        ("corpus.json", b'{"kind": "seqsmooth corpus 9"}', "is damaged or something else instead"),
+        ("corpus.json", b"[]", "is damaged or something else"),
+        ("corpus.json", b'{"kind": "seqsmooth corpus 9"}', "is damaged or something else"),
         ("vocabulary.json", b"{}", "`path` must be a file written by `Vocabulary.save`"),
         ("features.json", b"{}", "`features` must be a file written by `FeatureStore.save`"),
         ("features.npy", b"", r"must be a whole \.npy file"),
@@ -203,7 +203,7 @@ def test_ids_that_do_not_fit_their_offsets_are_refused(tmp_path: Path) -> None:
 def test_images_without_features_are_refused_or_dropped(tmp_path: Path) -> None:
     images = {"train": captions(4)}
     store = FeatureStore(["i0", "i2", "i3"], np.zeros((3, 2), np.float32))
-    with pytest.raises(ValueError, match="`features` must be there for every image, but is missing for 'i1' of train"):
+    with pytest.raises(ValueError, match="`features` must be there for every image; it is missing for 'i1' of train"):
         write_captions(tmp_path / "c", images, store)
     assert list(tmp_path.iterdir()) == []
     corpus = write_captions(tmp_path / "c", images, store, missing="drop", side=Side(min_count=1))
@@ -214,12 +214,12 @@ def test_images_without_features_are_refused_or_dropped(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("given", "told"),
     [
-        ([("i", ["a", " "])], r"caption 2 of the image 'i' of train` must be a text with words, but is empty instead"),
-        ([("i", [["a b"]])], r"must be words without white space, but is \['a b'\] instead"),
-        ([], "`train` must be a split with images, but is empty instead"),
-        ([("i", "dog")], "^`captions of the image 'i' of train` must be a list of texts, but is 'dog' instead"),
-        ([("i", ["a", None])], "^`caption 2 of the image 'i' of train` must be a text with words, but is None instead"),
-        ([("i", ["a"]), ("i", ["b"])], "^`train` must be a split with each image once, but is 'i' twice instead"),
+        ([("i", ["a", " "])], r"caption 2 of the image 'i' of train` must be a text with words; it is empty"),
+        ([("i", [["a b"]])], r"must be words without white space; it is \['a b'\]"),
+        ([], "`train` must be a split with images; it is empty"),
+        ([("i", "dog")], "^`captions of the image 'i' of train` must be a list of texts; it is 'dog'"),
+        ([("i", ["a", None])], "^`caption 2 of the image 'i' of train` must be a text with words; it is None"),
+        ([("i", ["a"]), ("i", ["b"])], "^`train` must be a split with each image once; it is 'i' twice"),
     ],
 )
 def test_captions_that_cannot_be_are_one_sentence(tmp_path: Path, given: list[Any], told: str) -> None:
@@ -230,7 +230,7 @@ def test_captions_that_cannot_be_are_one_sentence(tmp_path: Path, given: list[An
 
 @pytest.mark.parametrize("pair", ["ab", ("a",), None])
 def test_pairs_that_cannot_be_are_one_sentence(tmp_path: Path, pair: Any) -> None:
-    sentence = f"`pair 2 of train` must be a source and a target, but is {pair!r} instead."
+    sentence = f"`pair 2 of train` must be a source and a target; it is {pair!r}."
     with pytest.raises(ValueError, match=f"^{re.escape(sentence)}$"):
         write_pairs(tmp_path / "c", {"train": [("a", "b"), pair]})
     assert list(tmp_path.iterdir()) == []
@@ -239,15 +239,15 @@ def test_pairs_that_cannot_be_are_one_sentence(tmp_path: Path, pair: Any) -> Non
 @pytest.mark.parametrize(
     ("call", "sentence"),
     [
-        (lambda out: write_captions(out, [(1, ["a"])]), "`splits` must be a mapping from names to items, but is a"),  # type: ignore[arg-type]
+        (lambda out: write_captions(out, [(1, ["a"])]), "`splits` must be a mapping from names to items; it is a"),  # type: ignore[arg-type]
         (
             lambda out: write_captions(out, {"train": [(1, ["a"])]}, np.eye(1)),  # type: ignore[arg-type]
-            "`features` must be a FeatureStore, or None, but is a ndarray",
+            "`features` must be a FeatureStore, or None; it is a ndarray",
         ),
         (lambda out: Side("ptb"), "`tokeniser` must be a tokeniser (`seqsmooth.text.tokeniser` makes one of a name)"),  # type: ignore[arg-type]
-        (lambda out: FeatureStore([1], [[1.0]]), "`features` must be an array of numpy, a row an image, but is a list"),  # type: ignore[arg-type]
-        (lambda out: FeatureStore([1], torch.ones(1, 2)), "`features` must be an array of numpy, a row an image, but"),  # type: ignore[arg-type]
-        (lambda out: FeatureStore([1], np.array(1.0)), "`features` must be an array of numpy, a row an image, but"),
+        (lambda out: FeatureStore([1], [[1.0]]), "`features` must be an array of numpy, a row an image; it is a list"),  # type: ignore[arg-type]
+        (lambda out: FeatureStore([1], torch.ones(1, 2)), "`features` must be an array of numpy, a row an image; it"),  # type: ignore[arg-type]
+        (lambda out: FeatureStore([1], np.array(1.0)), "`features` must be an array of numpy, a row an image; it"),
     ],
 )
 def test_things_of_another_kind_are_one_sentence(tmp_path: Path, call: Any, sentence: str) -> None:
@@ -265,7 +265,7 @@ def test_empty_captions_can_be_left_out(tmp_path: Path) -> None:
 
 
 def test_splits_need_a_train(tmp_path: Path) -> None:
-    with pytest.raises(ValueError, match="`splits` must be some with a train among them, but is dev instead"):
+    with pytest.raises(ValueError, match="`splits` must be some with a train among them; it is dev"):
         write_pairs(tmp_path / "c", {"dev": [("a", "b")]})
 
 

@@ -47,9 +47,7 @@ def test_splits_of_karpathy_make_up_ours(tmp_path: Path) -> None:
     assert corpus.references("train")[1] == [["a", "dog", "7"]]
     assert corpus.vocabulary.tokeniser == "karpathy"
     assert "1" not in corpus.vocabulary  # of another split
-    with pytest.raises(
-        ValueError, match="`splits` must be one of 'restval', 'test', 'train', 'val', but is 'x' instead"
-    ):
+    with pytest.raises(ValueError, match="`splits` must be one of 'restval', 'test', 'train', 'val'; it is 'x'"):
         prepare_captions(path, tmp_path / "d", splits={"train": ["x"]})
 
 
@@ -67,7 +65,7 @@ def test_annotations_are_split_by_file_and_tokenised(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("content", "told"),
     [
-        (b'{"images": [{"spl', "`captions` must be whole JSON, but .* is damaged at line 1, column"),
+        (b'{"images": [{"spl', "`captions` must be whole JSON; .* is damaged at line 1, column"),
         (b"\xff\xfe", "`captions` must be text in UTF-8, but .* is not in line 1"),
         (b"3", "`captions` must be Karpathy's json"),
         (b'{"images": []}', "`captions` must be a file with images"),
@@ -78,7 +76,7 @@ def test_annotations_are_split_by_file_and_tokenised(tmp_path: Path) -> None:
         (b'{"annotations": [{"image_id": [3], "caption": "a"}]}', "Annotation 1 of"),
         (
             b'{"images": [{"imgid": 1, "split": "a", "sentences": []}, {"imgid": 1, "split": "a", "sentences": []}]}',
-            "`captions` must be a file with each image once, but is .* with 1 twice",
+            "`captions` must be a file with each image once; it is .* with 1 twice",
         ),
     ],
 )
@@ -164,18 +162,18 @@ def test_features_that_cannot_be_are_one_sentence(tmp_path: Path) -> None:
         with pytest.raises(ValueError, match=told):
             read_features(path, **more)
 
-    refused("`features` must be a store's .json, .* but is .*, which is not there", tmp_path / "no.npy")
+    refused("`features` must be a store's .json, .*; it is .*, which is not there", tmp_path / "no.npy")
     np.save(tmp_path / "f.npy", np.zeros((3, 2)))
     refused("`feature ids` must be given, or in f.ids.txt beside the features", tmp_path / "f.npy")
     (tmp_path / "f.ids.txt").write_text("1\n2\n", encoding="utf-8")
-    refused("`ids` must be one for each of the 3 rows of features, but is 2 of them", tmp_path / "f.npy")
+    refused("`ids` must be one for each of the 3 rows of features; it is 2 of them", tmp_path / "f.npy")
     folder = tmp_path / "folder"
     folder.mkdir()
     refused("`features` must be of one image or more", folder)
     np.savez(folder / "1.npz", a=np.zeros((2, 2)), b=np.zeros(3))
-    refused("`key` must be one of a, b, which .* holds, but is None", folder)
+    refused("`key` must be one of a, b, which .* holds; it is None", folder)
     (folder / "1.npz").write_bytes((folder / "1.npz").read_bytes()[:50])
-    refused(r"must be a whole \.npz file, but is damaged", folder)
+    refused(r"must be a whole \.npz file; it is damaged", folder)
     (folder / "1.npz").unlink()
     np.save(folder / "1.npy", np.zeros((2, 2)))
     np.save(folder / "2.npy", np.zeros((2, 3)))
@@ -185,9 +183,9 @@ def test_features_that_cannot_be_are_one_sentence(tmp_path: Path) -> None:
     refused("`features` must be a whole HDF5 file", tmp_path / "f.h5")
     (tmp_path / "f.txt").write_bytes(b"no")
     refused("`features` must be a store's .json", tmp_path / "f.txt")
-    with pytest.raises(ValueError, match="must be all different, but is 1 in rows 1 and 2"):
+    with pytest.raises(ValueError, match="must be all different; it is 1 in rows 1 and 2"):
         FeatureStore([1, 1], np.zeros((2, 2))).rows([1])
-    with pytest.raises(ValueError, match="`features` must be there for the image 2, but is missing"):
+    with pytest.raises(ValueError, match="`features` must be there for the image 2; it is missing"):
         FeatureStore([1], np.zeros((1, 2))).rows([2])
 
 
@@ -223,9 +221,9 @@ def test_files_that_do_not_fit_name_both_counts_and_the_line(tmp_path: Path) -> 
     [
         ("x", "Grüße\n".encode("latin-1"), "`pairs` must be text in UTF-8, but .* is not in line 1"),
         ("x", b"a\nb\n\xff\n", "`pairs` must be text in UTF-8, but .* is not in line 3"),
-        ("x.gz", gzip.compress(b"a\n" * 9999, mtime=0)[:-9], "`pairs` must be a whole gzip file, but .* is damaged"),
-        ("x.gz", b"plain", "`pairs` must be a whole gzip file, but .* is damaged"),
-        ("x.sgm", b"<doc></doc>", "`pairs` must be a file with <seg> elements, but is .*, which has none"),
+        ("x.gz", gzip.compress(b"a\n" * 9999, mtime=0)[:-9], "`pairs` must be a whole gzip file; .* is damaged"),
+        ("x.gz", b"plain", "`pairs` must be a whole gzip file; .* is damaged"),
+        ("x.sgm", b"<doc></doc>", "`pairs` must be a file with <seg> elements; it is .*, which has none"),
     ],
 )
 def test_damaged_text_is_one_sentence(tmp_path: Path, name: str, content: bytes, told: str) -> None:

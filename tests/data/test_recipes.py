@@ -66,7 +66,7 @@ def test_a_download_goes_on_where_it_stopped(server: str, tmp_path: Path, monkey
     remote = Remote(f"{server}/f.bin", f"sha256:{hashlib.sha256(content).hexdigest()}")
     folder = tmp_path / "downloads"
     monkeypatch.setattr(Server, "most", 5000)
-    with pytest.raises(ValueError, match=r"must be within reach, but is not: .* \(or so\)\."):
+    with pytest.raises(ValueError, match=r"must be within reach; it is not: .* \(or so\)\."):
         fetch(remote, folder, "or so")
     assert (folder / "f.bin.part").stat().st_size == 5000
     assert not (folder / "f.bin").exists()
@@ -113,7 +113,7 @@ def test_where_there_is_no_network_the_way_out_is_said(
     remote = Remote(address.format(server=server))
     recipe = recipes.Recipe("", ("de", "en"), lambda _: [remote], known_corpora.only_plain, "whitespace", "whitespace")
     monkeypatch.setattr(recipes, "RECIPES", {"multi30k": recipe})
-    with pytest.raises(ValueError, match=r"must be within reach, but is not: .*--source FOLDER takes files"):
+    with pytest.raises(ValueError, match=r"must be within reach; it is not: .*--source FOLDER takes files"):
         prepare_recipe("multi30k", tmp_path / "out", cache=tmp_path)
 
 
@@ -141,7 +141,7 @@ def test_the_published_sums_are_of_all_languages_and_splits() -> None:
     assert len(known_corpora.MULTI30K_MD5) == 4 * 3
     assert len(set(known_corpora.MULTI30K_MD5.values())) == 12
     assert len(RECIPES["multi30k"].remotes(("de", "en"))) == 6
-    with pytest.raises(ValueError, match="`languages` must be one of 'cs', 'de', 'en', 'fr', but is 'ja'"):
+    with pytest.raises(ValueError, match="`languages` must be one of 'cs', 'de', 'en', 'fr'; it is 'ja'"):
         RECIPES["multi30k"].remotes(("ja", "en"))
 
 
@@ -249,7 +249,7 @@ def test_archives_are_unpacked_whole_or_not_at_all(tmp_path: Path) -> None:
             member.size = len(content)
             archive.addfile(member, io.BytesIO(content))
     (tmp_path / "de-en.tgz").write_bytes(held.getvalue()[:-2000])
-    with pytest.raises(ValueError, match="must be a whole archive, but is damaged"):
+    with pytest.raises(ValueError, match="must be a whole archive; it is damaged"):
         unpack(tmp_path / "de-en.tgz", tmp_path)
     assert [path.name for path in tmp_path.iterdir()] == ["de-en.tgz"]
     (tmp_path / "de-en.tgz").write_bytes(held.getvalue())

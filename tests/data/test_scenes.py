@@ -238,7 +238,7 @@ def test_a_prepared_corpus_is_made_once(tmp_path: object) -> None:
 
 @pytest.mark.parametrize(
     ("sizes", "sentence"),
-    [({"train": 0}, "`train` must be 1 or more, but is 0 instead."), ({"seed": -1}, "`seed` must be 0 or more")],
+    [({"train": 0}, "`train` must be 1 or more; it is 0."), ({"seed": -1}, "`seed` must be 0 or more")],
 )
 def test_a_wrong_size_is_one_sentence(sizes: dict[str, int], sentence: str) -> None:
     with pytest.raises(ValueError, match=sentence):

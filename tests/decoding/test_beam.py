@@ -275,8 +275,8 @@ def test_a_step_is_a_handful_of_launches(name: str) -> None:
     ("make", "message"),
     [
         (lambda: BeamSearch(ss.Specials(eos=1), 5), "`specials.bos` must be given"),
-        (lambda: BeamSearch(FULL, 0), "`max_length` must be 1 or more, but is 0 instead."),
-        (lambda: BeamSearch(FULL, 5, min_length=6), "`min_length` must be at most `max_length`, 5, but is 6 instead."),
+        (lambda: BeamSearch(FULL, 0), "`max_length` must be 1 or more; it is 0."),
+        (lambda: BeamSearch(FULL, 5, min_length=6), "`min_length` must be at most `max_length`, 5; it is 6."),
         (lambda: BeamSearch(FULL, 5, forbidden=("eos",)), "`forbidden` must be without EOS"),
         (lambda: BeamSearch(FULL, 5, forbidden=(2,)), "`forbidden` must be without EOS"),
         (lambda: BeamSearch(FULL, 5, forbidden=("unc",)), "`forbidden` must be one of 'pad'"),
@@ -284,19 +284,19 @@ def test_a_step_is_a_handful_of_launches(name: str) -> None:
         (lambda: BeamSearch(FULL, 5, length="median"), "`length` must be one of 'none', 'mean', 'gnmt'"),
         (lambda: BeamSearch(FULL, 5, length="gnmt", alpha=-1), "`alpha` must be a finite number, 0 or more"),
         (lambda: BeamSearch(FULL, 5, width=0), "`width` must be 1 or more"),
-        (lambda: BeamSearch(FULL, 5, best=4), "`best` must be at most `width`, 3, but is 4 instead."),
+        (lambda: BeamSearch(FULL, 5, best=4), "`best` must be at most `width`, 3; it is 4."),
         (lambda: BeamSearch(FULL, 5, stop="soon"), "`stop` must be one of 'proven', 'filled'"),
         (
             lambda: BeamSearch(FULL, 5)(small_model("show_tell", 8).train(), *small_inputs("show_tell", 2)),
-            r"`model` must be in evaluation mode \(`model.eval\(\)`\), but is in training mode instead.",
+            r"`model` must be in evaluation mode \(`model.eval\(\)`\); it is in training mode.",
         ),
         (
             lambda: BeamSearch(FULL, 5)(small_model("show_tell", 3), *small_inputs("show_tell", 2)),
-            "`unk` must be an id below 3, but is 3 instead.",
+            "`unk` must be an id below 3; it is 3.",
         ),
         (
             lambda: BeamSearch(FULL, 5, forbidden=(9,))(small_model("show_tell", 8), *small_inputs("show_tell", 2)),
-            "`forbidden` must be ids below 8, but is 9 instead.",
+            "`forbidden` must be ids below 8; it is 9.",
         ),
     ],
 )

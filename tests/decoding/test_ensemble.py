@@ -82,14 +82,14 @@ def test_a_member_in_training_mode_is_noticed() -> None:
     [
         (
             lambda: Ensemble(torch.nn.Linear(2, 2)),  # type: ignore[arg-type]
-            "`members` must be a list of models, but is a Linear instead.",
+            "`members` must be a list of models; it is a Linear.",
         ),
-        (lambda: Ensemble([]), "`members` must be one or more, but is none instead."),
+        (lambda: Ensemble([]), "`members` must be one or more; it is none."),
         (
             lambda: Ensemble([small_model("show_tell", 5), small_model("top_down", 6)]),
-            r"`members` must be of one vocabulary, but is of \[5, 6\] tokens instead.",
+            r"`members` must be of one vocabulary; it is of \[5, 6\] tokens.",
         ),
-        (lambda: Ensemble([torch.nn.Linear(2, 2)]), "`members` must be models, but is a Linear without `encode`"),
+        (lambda: Ensemble([torch.nn.Linear(2, 2)]), "`members` must be models; it is a Linear without `encode`"),
         (lambda: Ensemble([small_model("show_tell", 5)], "median"), "`mean` must be one of 'probabilities'"),  # type: ignore[arg-type]
         (
             lambda: Ensemble([small_model("show_tell", 5)], reads=[]),
@@ -97,7 +97,7 @@ def test_a_member_in_training_mode_is_noticed() -> None:
         ),
         (
             lambda: Ensemble([small_model("show_tell", 5)], reads=[(1,)]).encode(torch.zeros(2, 6)),
-            "`inputs` must be 2 or more, but is 1 instead.",
+            "`inputs` must be 2 or more; it is 1.",
         ),
     ],
 )

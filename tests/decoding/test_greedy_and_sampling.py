@@ -145,7 +145,7 @@ def test_a_model_that_says_nan(rules: dict[str, Any]) -> None:
     features[1] = math.nan
     found = Sampling(FULL, 5, samples=2, **rules)(model, features)
     assert found.log_probs.isnan().tolist() == [[False, False], [True, True], [False, False]]
-    with pytest.raises(ValueError, match=r"`log_probs` must be numbers .*, but is NaN for 2 hypotheses instead"):
+    with pytest.raises(ValueError, match=r"`log_probs` must be numbers .*; it is NaN for 2 hypotheses"):
         found.lists()
 
 
@@ -207,7 +207,7 @@ def test_mistakes(rules: dict[str, Any], message: str) -> None:
 
 
 def test_a_seed_is_no_generator() -> None:
-    with pytest.raises(ValueError, match=r"`generator` must be a torch\.Generator .*, but is an int instead"):
+    with pytest.raises(ValueError, match=r"`generator` must be a torch\.Generator .*; it is an int"):
         Sampling(FULL, 5)(small_model("show_tell", 8), *small_inputs("show_tell", 2), generator=3)  # type: ignore[arg-type]
 
 

@@ -48,7 +48,7 @@ def test_a_file_that_is_there_is_never_touched(tmp_path: Path) -> None:
     path = tmp_path / "captions.jsonl"
     path.write_text("mine")
     with pytest.raises(
-        ValueError, match=r"`path` must be a file that is not there yet, but is .*captions.jsonl, which is"
+        ValueError, match=r"`path` must be a file that is not there yet; it is .*captions.jsonl, which is"
     ):
         write(path)
     assert path.read_text() == "mine"
@@ -114,7 +114,7 @@ def test_a_partial_file_of_something_else_is_refused(tmp_path: Path) -> None:
     ):
         write(path, settings={"width": 5})
     with (
-        pytest.raises(ValueError, match=r"`partial` must be .*, but is .* of another run instead."),
+        pytest.raises(ValueError, match=r"`partial` must be .*; it is .* of another run."),
         HypothesisFile(path, [1, 2, 3, 4], SETTINGS),
     ):
         pass
@@ -176,13 +176,13 @@ def test_ids_may_be_of_an_array(tmp_path: Path, ids: Any) -> None:
 
 @pytest.mark.parametrize(("name", "told"), [(1.5, "a float"), (None, "None"), ([1], "a list")])
 def test_other_ids_are_refused_at_once(tmp_path: Path, name: Any, told: str) -> None:
-    with pytest.raises(ValueError, match=f"`ids` must be whole numbers or texts, but is {told} instead."):
+    with pytest.raises(ValueError, match=f"`ids` must be whole numbers or texts; it is {told}."):
         HypothesisFile(tmp_path / "captions.jsonl", [7, name])
 
 
 def test_mistakes(tmp_path: Path) -> None:
     path = tmp_path / "captions.jsonl"
-    with pytest.raises(ValueError, match="`ids` must be different from each other, but is 1 times"):
+    with pytest.raises(ValueError, match="`ids` must be different from each other; it is 1 times"):
         HypothesisFile(path, [1, 2, 1])
     with pytest.raises(ValueError, match="`path` must be in a folder that is there"):
         HypothesisFile(tmp_path / "no" / "captions.jsonl", [1])
@@ -192,7 +192,7 @@ def test_mistakes(tmp_path: Path) -> None:
     with file:
         file.add(1, [])
         for name in (1, 3):
-            with pytest.raises(ValueError, match=f"`name` must be one of `remaining`, but is {name} instead."):
+            with pytest.raises(ValueError, match=f"`name` must be one of `remaining`; it is {name}."):
                 file.add(name, [])
 
 
@@ -212,7 +212,7 @@ def test_a_damaged_file(tmp_path: Path, line: str) -> None:
     path = tmp_path / "captions.jsonl"
     write(path)
     path.write_text(path.read_text(encoding="utf-8") + line + "\n", encoding="utf-8")
-    with pytest.raises(ValueError, match=r"but line 5 of .*captions.jsonl is damaged or something else instead."):
+    with pytest.raises(ValueError, match=r"; line 5 of .*captions.jsonl is damaged or something else\."):
         load_hypotheses(path)
 
 

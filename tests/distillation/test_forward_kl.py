@@ -177,15 +177,15 @@ def test_what_is_masked_does_not_reach_the_gradient(tail: Any, bad: float) -> No
     [
         (
             lambda: ss.forward_kl(torch.zeros(1, 2, V), (torch.zeros(1, 2, 1).long(), torch.zeros(1, 2, 1))),  # type: ignore[arg-type]
-            "`store` must be a TopK, as TopK(ids, logprobs), but is a tuple instead.",
+            "`store` must be a TopK, as TopK(ids, logprobs); it is a tuple.",
         ),
         (
             lambda: ss.forward_kl(torch.tensor(1.0), pair(0, 1)[2]),
-            "`logits` must be of shape (..., V), but is a",
+            "`logits` must be of shape (..., V); it is a",
         ),
         (
             lambda: ss.forward_kl(torch.zeros(2, 3, 4), pair(0, 1)[2], weight=[1.0]),  # type: ignore[arg-type]
-            "`weight` must be a torch.Tensor, but is a list instead.",
+            "`weight` must be a torch.Tensor; it is a list.",
         ),
     ],
 )

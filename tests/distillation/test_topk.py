@@ -99,7 +99,7 @@ NUMBER = "a number, or something with a `logprob`, for each token"
     ],
 )
 def test_what_is_not_vllms_is_refused(lists: Any, rule: str, value: str) -> None:
-    with pytest.raises(ValueError, match=f"^{re.escape(f'`logprobs` must be {rule}, but is {value} instead.')}$"):
+    with pytest.raises(ValueError, match=f"^{re.escape(f'`logprobs` must be {rule}; it is {value}.')}$"):
         ss.TopK.from_vllm(lists)
 
 
@@ -110,7 +110,7 @@ def test_a_store_of_nothing_has_every_temperature(vocab_size: int | None) -> Non
 
 
 def test_a_sequence_longer_than_asked_for_is_refused() -> None:
-    with pytest.raises(ValueError, match="`length` must be 3 or more, as a sequence has, but is 2 instead"):
+    with pytest.raises(ValueError, match="`length` must be 3 or more, as a sequence has; it is 2"):
         ss.TopK.from_vllm([PROMPT], length=2)
 
 
@@ -136,7 +136,7 @@ def test_trls_tensors() -> None:
         {"topk_token_ids": store.ids, "topk_logprobs": store.logprobs, "actual_logprobs": store.ids}
     )
     assert torch.equal(found.logprobs, store.logprobs)
-    with pytest.raises(ValueError, match="`result` must be a dictionary with 'topk_logprobs', but is one with"):
+    with pytest.raises(ValueError, match="`result` must be a dictionary with 'topk_logprobs'; it is one with"):
         ss.TopK.from_trl({"topk_token_ids": store.ids})
 
 
@@ -151,18 +151,18 @@ def test_what_is_no_list_of_probabilities_is_refused() -> None:
 
 def test_some_of_the_positions_are_never_some_of_the_tokens() -> None:
     one = ss.TopK(torch.tensor([[4, 7], [5, 6]]), torch.full((2, 2), -1.0))  # one sequence, not in a batch
-    with pytest.raises(ValueError, match=r"^`ids` must be of shape \(B, T, K\), but is \(2, 2\) instead\.$"):
+    with pytest.raises(ValueError, match=r"^`ids` must be of shape \(B, T, K\); it is \(2, 2\)\.$"):
         one.part(slice(1, None))
-    with pytest.raises(ValueError, match=r"^`positions` must be a slice, as slice\(1, None\), but is 1 instead\.$"):
+    with pytest.raises(ValueError, match=r"^`positions` must be a slice, as slice\(1, None\); it is 1\.$"):
         pair(0, 3)[2].part(1)  # type: ignore[arg-type]
 
 
 def test_a_vocabulary_that_cannot_be_is_refused() -> None:
     store = ss.TopK(torch.tensor([[5, -1]]), torch.tensor([[-1.0, -math.inf]]))
     for size, sentence in (
-        (5, "`ids` must be ids in [0, 5), but is 5 at its highest instead."),
-        (0, "`vocab_size` must be 1 or more, but is 0 instead."),
-        ("9", "`vocab_size` must be a whole number, but is '9' instead."),
+        (5, "`ids` must be ids in [0, 5); it is 5 at its highest."),
+        (0, "`vocab_size` must be 1 or more; it is 0."),
+        ("9", "`vocab_size` must be a whole number; it is '9'."),
     ):
         with pytest.raises(ValueError, match=f"^{re.escape(sentence)}$"):
             store.tempered(2.0, vocab_size=size)  # type: ignore[arg-type]
@@ -179,7 +179,7 @@ def test_a_position_that_is_not_listed_has_no_entropy() -> None:
 @pytest.mark.parametrize("k", [0, -1, 1.5])
 def test_vllms_k_is_1_or_more(k: Any) -> None:
     rule = "a whole number" if k == 1.5 else "1 or more"
-    with pytest.raises(ValueError, match=f"^`k` must be {rule}, but is {k} instead"):
+    with pytest.raises(ValueError, match=f"^`k` must be {rule}; it is {k}"):
         ss.TopK.from_vllm([PROMPT], k=k)
 
 
@@ -195,12 +195,12 @@ def test_a_position_of_padding_alone_in_distillkits_logits() -> None:
     [
         (
             lambda: ss.TopK.from_distillkit({"sparse_ids": None}),
-            "`signal` must be a SparseSignal, with `sparse_ids`, `sparse_values` and `log_values`, but is a dict",
+            "`signal` must be a SparseSignal, with `sparse_ids`, `sparse_values` and `log_values`; it is a dict",
         ),
-        (lambda: ss.TopK.from_trl(torch.ones(1)), "`result` must be a dictionary, but is a Tensor instead."),  # type: ignore[arg-type]
+        (lambda: ss.TopK.from_trl(torch.ones(1)), "`result` must be a dictionary; it is a Tensor."),  # type: ignore[arg-type]
         (
             lambda: ss.TopK.from_trl({"topk_token_ids": [[1]], "topk_logprobs": [[0.0]]}),  # type: ignore[dict-item]
-            "`topk_token_ids` must be a torch.Tensor, but is a list instead.",
+            "`topk_token_ids` must be a torch.Tensor; it is a list.",
         ),
     ],
 )

@@ -16,7 +16,7 @@ from seqsmooth.files.paths import check_destination, files_below, inner_path
 
 def test_where_nothing_can_be_written_the_reason_is_said(tmp_path: Path) -> None:
     (tmp_path / "file").write_text("a file, not a folder")  # where nothing can be removed either
-    rule = "must be a file that can be written, but is not: Not a directory"
+    rule = "must be a file that can be written; it is not: Not a directory"
     with pytest.raises(ValueError, match=rule), atomic_write_text(tmp_path / "file" / "x.json") as file:
         file.write("x")
 

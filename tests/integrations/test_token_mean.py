@@ -147,6 +147,6 @@ def test_a_step_of_padding_alone_is_no_step() -> None:
 
 
 def test_what_is_summed_is_a_loss() -> None:
-    sentence = "`loss` must be the Loss that an objective returns, whose tokens are counted, but is a Tensor instead."
+    sentence = "`loss` must be the Loss that an objective returns, whose tokens are counted; it is a Tensor."
     with pytest.raises(ValueError, match=f"^{re.escape(sentence)}$"):
         Module([]).summed(torch.tensor(1.0))  # type: ignore[arg-type]

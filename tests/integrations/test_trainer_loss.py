@@ -152,7 +152,7 @@ TRAPS = [
         LABELS,
         r"^`outputs\.logits` is None; leave use_liger_kernel off, .*, or use the mixin Smoothed\.$",
     ),
-    ((LOGITS,), LABELS, r"`outputs` must be a model output with logits \(return_dict=True\), but is a tuple instead\."),
+    ((LOGITS,), LABELS, r"`outputs` must be a model output with logits \(return_dict=True\); it is a tuple\."),
     (
         CausalLMOutput(LOGITS, torch.tensor(1.0)),
         LABELS,
@@ -200,13 +200,13 @@ def test_objectives_that_cannot_work_are_refused_at_once() -> None:
         ValueError, match=r"^The token law is a Teacher, which belongs to one batch, .* make an objective f"
     ):
         huggingface(ss.Objective(token=teacher))
-    with pytest.raises(ValueError, match=r"`objective` must be an Objective, but is a function instead\."):
+    with pytest.raises(ValueError, match=r"`objective` must be an Objective; it is a function\."):
         huggingface(ss.mle)  # type: ignore[arg-type]
-    with pytest.raises(ValueError, match=r"must be that of the model's output matrix, 12, but is 11 instead\."):
+    with pytest.raises(ValueError, match=r"must be that of the model's output matrix, 12; it is 11\."):
         huggingface(ss.mle(vocab_size=V), Tiny(encodes=False, size=12))
     with pytest.raises(ValueError, match=r"get_output_embeddings\(\)` must be a layer with a weight .* None instead"):
         huggingface(ss.mle(), nn.Linear(2, 2))
-    with pytest.raises(ValueError, match=r"`model` must be the model itself, an nn\.Module, but is a str instead\."):
+    with pytest.raises(ValueError, match=r"`model` must be the model itself, an nn\.Module; it is a str\."):
         huggingface(ss.mle(), "gpt2")  # type: ignore[arg-type]
 
 
@@ -293,5 +293,5 @@ def test_a_batch_without_any_references_is_like_one_with_some(references: Any) -
 
 
 def test_references_go_around_a_collator() -> None:
-    with pytest.raises(ValueError, match=r"`collator` must be callable, but is a str instead\."):
+    with pytest.raises(ValueError, match=r"`collator` must be callable; it is a str\."):
         WithReferences("references")  # type: ignore[arg-type]

@@ -148,9 +148,9 @@ def test_only_like_scores_compare() -> None:
 @pytest.mark.parametrize(
     ("options", "sentence"),
     [
-        ({"confidence": 1.0}, "`confidence` must be between 0 and 1, both excluded, but is 1.0 instead."),
-        ({"resamples": 0}, "`resamples` must be 1 or more, but is 0 instead."),
-        ({"seed": -1}, "`seed` must be 0 or more, but is -1 instead."),
+        ({"confidence": 1.0}, "`confidence` must be between 0 and 1, both excluded; it is 1.0."),
+        ({"resamples": 0}, "`resamples` must be 1 or more; it is 0."),
+        ({"seed": -1}, "`seed` must be 0 or more; it is -1."),
     ],
 )
 def test_mistakes_are_one_sentence(options: dict[str, float], sentence: str) -> None:

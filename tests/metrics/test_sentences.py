@@ -53,7 +53,7 @@ def test_the_coco_servers_format_there_and_back(tmp_path: Path) -> None:
     path = write(tmp_path / "h.json", entries)
     read = read_hypotheses(path)
     assert json.loads(coco_results(read.sentences)) == entries
-    with pytest.raises(ValueError, match="`image_id` must be a whole number, as COCO's are, but is 'x' instead"):
+    with pytest.raises(ValueError, match="`image_id` must be a whole number, as COCO's are; it is 'x'"):
         coco_results({"x": Segment("a")})
 
 
@@ -75,7 +75,7 @@ def test_karpathys_json(tmp_path: Path) -> None:
     assert read.sentences["42"][0].text == "A man."
     assert list(read_references(path, split="val").sentences) == ["7"]
     assert len(read_references(path, split="all").sentences) == 3
-    with pytest.raises(ValueError, match="`split` must be one of test, val or all, but is 'tset' instead"):
+    with pytest.raises(ValueError, match="`split` must be one of test, val or all; it is 'tset'"):
         read_references(path, split="tset")
 
 
@@ -128,7 +128,7 @@ def test_a_subset_on_demand(tmp_path: Path) -> None:
     lines = read_references(write(tmp_path / "r.txt", "x\n" * 12))
     assert list(align(hypotheses, lines, subset=True, first=1)[1]) == ["9"]
     other = read_hypotheses(write(tmp_path / "o.json", [{"image_id": 5, "caption": "a cat"}]))
-    with pytest.raises(ValueError, match="`hypotheses` must be of some items with references, but is of none"):
+    with pytest.raises(ValueError, match="`hypotheses` must be of some items with references; it is of none"):
         align(other, references, subset=True)
 
 
@@ -168,10 +168,10 @@ def test_a_subset_whose_ids_fit_both_is_refused(tmp_path: Path) -> None:
     with pytest.raises(ValueError) as raised:  # noqa: PT011 - the sentence is compared below
         align(hypotheses, references, subset=True)
     assert str(raised.value) == (
-        f"`first` must be 0 or 1, the id of the first line of {tmp_path / 'r.txt'}, but is not given, and the ids of "
+        f"`first` must be 0 or 1, the id of the first line of {tmp_path / 'r.txt'}; it is not given, and the ids of "
         f"{tmp_path / 'h.jsonl'} fit both."
     )
-    with pytest.raises(ValueError, match="`first` must be 0 or 1, but is 2 instead"):
+    with pytest.raises(ValueError, match="`first` must be 0 or 1; it is 2"):
         align(hypotheses, references, subset=True, first=2)
 
 
@@ -233,7 +233,7 @@ def test_parallel_files_of_different_length(tmp_path: Path) -> None:
         (
             "h.jsonl",
             "[1]",
-            '`line 1 of PATH` must be an object with "id" and "text" or "tokens" or "hypotheses", but is [1]',
+            '`line 1 of PATH` must be an object with "id" and "text" or "tokens" or "hypotheses"; it is [1]',
         ),
         ("h.jsonl", '{"id": 1, "hypotheses": [{"score": 1}]}', "`line 1 of PATH` must be an object with a sentence, "),
         ("h.jsonl", '{"id": 1, "text": 5}', "`line 1 of PATH` must be an object with a sentence, a string or "),
@@ -243,12 +243,12 @@ def test_parallel_files_of_different_length(tmp_path: Path) -> None:
             '{"id": 1, "text": "a"}\n{"id": "1", "text": "b"}',
             "An id must be there once, but '1' is in line 1 of PATH and in line 2 of PATH.",
         ),
-        ("h.jsonl", "\n", "`PATH` must be a file with at least one hypothesis, but is empty instead."),
-        ("h.txt", "", "`PATH` must be a file with a sentence a line, but is empty instead."),
+        ("h.jsonl", "\n", "`PATH` must be a file with at least one hypothesis; it is empty."),
+        ("h.txt", "", "`PATH` must be a file with a sentence a line; it is empty."),
         ("h.txt", b"good\nb\xe4d\n", "`hypotheses` must be text in UTF-8, but PATH is not in line 2."),
-        ("h.json", '[{"image_id": 4', "`hypotheses` must be whole JSON, but PATH is damaged at line 1, column "),
-        ("h.json", {"a": 1}, '`PATH` must be a list of {"image_id": ..., "caption": ...}, but is a dict instead.'),
-        ("h.json", [{"image_id": 4}], '`entry 1 of PATH` must be an object with "image_id" and "caption", but is '),
+        ("h.json", '[{"image_id": 4', "`hypotheses` must be whole JSON; PATH is damaged at line 1, column "),
+        ("h.json", {"a": 1}, '`PATH` must be a list of {"image_id": ..., "caption": ...}; it is a dict.'),
+        ("h.json", [{"image_id": 4}], '`entry 1 of PATH` must be an object with "image_id" and "caption"; it is '),
     ],
 )
 def test_wrong_hypotheses_are_one_sentence(tmp_path: Path, name: str, held: Any, sentence: str) -> None:
@@ -267,12 +267,12 @@ def test_wrong_hypotheses_are_one_sentence(tmp_path: Path, name: str, held: Any,
             [1],
             '`references` must be Karpathy\'s json (with "images") or COCO\'s annotations (with "annotations"), but ',
         ),
-        ({"images": []}, "`references` must be a file with images, but is PATH, which has none instead."),
+        ({"images": []}, "`references` must be a file with images; it is PATH, which has none."),
         ({"images": [{"cocoid": 1}]}, 'Image 1 of PATH must be an image with "split" and "sentences", each with '),
         ({"images": ["x"]}, 'Image 1 of PATH must be an image with "split" and "sentences", each with '),
         (
             {"images": [{"cocoid": 1, "split": "test", "sentences": []}]},
-            "`image 1 of PATH` must be an image with sentences, but is one without instead.",
+            "`image 1 of PATH` must be an image with sentences; it is one without.",
         ),
         ({"annotations": [{"image_id": 1}]}, 'Annotation 1 of PATH must be an object with "image_id" and "caption"'),
     ],
@@ -285,9 +285,9 @@ def test_wrong_references_are_one_sentence(tmp_path: Path, held: Any, sentence: 
 
 
 def test_files_that_are_not_there(tmp_path: Path) -> None:
-    with pytest.raises(ValueError, match=r"`hypotheses` must be a file that is there, but is .*none.txt instead"):
+    with pytest.raises(ValueError, match=r"`hypotheses` must be a file that is there; it is .*none.txt"):
         read_hypotheses(tmp_path / "none.txt")
-    with pytest.raises(ValueError, match=r"must be one json or several files of plain text, but is a.json, b.json"):
+    with pytest.raises(ValueError, match=r"must be one json or several files of plain text; it is a.json, b.json"):
         read_references(["a.json", "b.json"])
-    with pytest.raises(ValueError, match="`references` must be at least one file, but is none"):
+    with pytest.raises(ValueError, match="`references` must be at least one file; it is none"):
         read_references([])

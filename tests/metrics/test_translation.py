@@ -92,7 +92,7 @@ def test_a_tokeniser_that_is_not_there_is_absent(error: type[Exception], monkeyp
 
 
 def test_mistakes_are_one_sentence() -> None:
-    with pytest.raises(ValueError, match=r"`tokenise` must be one of '13a', .*, but is '13b' instead"):
+    with pytest.raises(ValueError, match=r"`tokenise` must be one of '13a', .*; it is '13b'"):
         ss.metrics.sacrebleu({1: "a"}, {1: ["a"]}, tokenise="13b")
     with pytest.raises(ValueError, match="1 hypotheses and 2 items with references are given: id 2 has none"):
         ss.metrics.sacrebleu({1: "a"}, {1: ["a"], 2: ["b"]})

@@ -26,7 +26,7 @@ HIDDEN = torch.randn(B, T, D, generator=SEED)
 WEIGHT = torch.randn(V, D, generator=SEED)
 IDS = torch.tensor([0, 1]).expand(B, T, 2)
 LOGPROBS = torch.full((B, T, 2), -1.0)
-SENTENCE = re.compile(r"^`[^`]+` must be .+, but is .+ instead\.$", re.DOTALL)
+SENTENCE = re.compile(r"^`[^`]+` must be .+; it is .+\.$", re.DOTALL)
 
 
 def changed(values: Tensor, row: int, value: float) -> Tensor:

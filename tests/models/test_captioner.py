@@ -120,7 +120,7 @@ def test_rebuilt_from_json() -> None:
     [
         (lambda: Captioner(CachedFeatures([6]), ShowTell(V, 7)), "`decoder.feature_size` must be 6, as the encoder's"),
         (lambda: Captioner(CachedFeatures([6]), Luong(V, V)), "`decoder` must be a model that reads features"),
-        (lambda: Captioner(CachedFeatures([6]), ShowTell(V, 6)).encode(), r"`inputs` must be pictures .*, but is 0 t"),
+        (lambda: Captioner(CachedFeatures([6]), ShowTell(V, 6)).encode(), r"`inputs` must be pictures .*; it is 0 t"),
         (lambda: Captioner(ShowTell(V, 7), ShowTell(V, 7)), "`encoder` must be an ImageEncoder"),
         (
             lambda: build("captioner", encoder={"kind": "cached", "shape": [6]}),

@@ -52,5 +52,5 @@ def test_reversal() -> None:
 
 
 def test_a_gru_has_no_cells() -> None:
-    with pytest.raises(ValueError, match="`kind` must be 'lstm' where cells are wanted, but is 'gru' instead"):
+    with pytest.raises(ValueError, match="`kind` must be 'lstm' where cells are wanted; it is 'gru'"):
         BidirectionalEncoder(3, 4, "gru", cells=True)

@@ -84,12 +84,12 @@ def test_pretrained_weights_are_not_asked_for_again(tmp_path: Path, monkeypatch:
 def test_what_does_not_fit_is_refused(tmp_path: Path) -> None:
     model = made("show_tell")
     short = Vocabulary.build({"a": 9}, sentences=9)
-    with pytest.raises(ValueError, match=rf"`vocabulary` must be of the model's {V} words, but is of 5 instead"):
+    with pytest.raises(ValueError, match=rf"`vocabulary` must be of the model's {V} words; it is of 5"):
         save(model, tmp_path / "out", short)
-    with pytest.raises(ValueError, match=r"`model` must be a seqsmooth\.models\.Model, but is a Linear instead"):
+    with pytest.raises(ValueError, match=r"`model` must be a seqsmooth\.models\.Model; it is a Linear"):
         save(torch.nn.Linear(2, 2), tmp_path / "out")  # type: ignore[arg-type]
     assert not (tmp_path / "out").exists()
-    with pytest.raises(ValueError, match=r"`folder` must be a folder that `seqsmooth\.models\.save` wrote, but is"):
+    with pytest.raises(ValueError, match=r"`folder` must be a folder that `seqsmooth\.models\.save` wrote; it is"):
         load(tmp_path)
     save(model, tmp_path / "out", VOCABULARY)
     with pytest.raises(ValueError, match="`out` must be a folder that is not there yet"):
@@ -98,7 +98,7 @@ def test_what_does_not_fit_is_refused(tmp_path: Path) -> None:
     held = json.loads(config.read_text(encoding="utf-8"))
     for broken in ("[]", json.dumps({**held, "kind": "another"}), "{"):
         config.write_text(broken, encoding="utf-8")
-        with pytest.raises(ValueError, match=r"`folder` must be a folder .* but .*config\.json is damaged or"):
+        with pytest.raises(ValueError, match=r"`folder` must be a folder .*; .*config\.json is damaged or"):
             load(tmp_path / "out")
     config.write_text(json.dumps({**held, "vocabulary": "another"}), encoding="utf-8")
     with pytest.raises(ValueError, match=r"^The weights in .* are of another vocabulary: .* there, another here\.$"):

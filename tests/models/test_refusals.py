@@ -26,7 +26,7 @@ REGIONS = torch.zeros(B, R, F)
         (lambda: TopDown(V, F).encode(torch.zeros(2, 3, F), torch.ones(2, 3)), "`mask` must be of type torch.bool"),
         (
             lambda: RNNsearch(V, V, input_feeding=True),
-            "`deep_output` must be True where `input_feeding` is, but is False",
+            "`deep_output` must be True where `input_feeding` is; it is False",
         ),
         (lambda: RNNsearch(V, V, layers=0), "`layers` must be 1 or more"),
         (lambda: RNNsearch(V, V, 5, source_vectors=torch.zeros(V, 4)), r"`source_vectors` must be of shape \(V, E\)"),
@@ -34,17 +34,17 @@ REGIONS = torch.zeros(B, R, F)
         (lambda: Luong(V, V, 5, 5, tied=True), "`embedding_size` must be that of the hidden states, 10, where tied"),
         (lambda: ShowTell(V, F, embedding_size=0), "`embedding_size` must be 1 or more"),
         (lambda: RNNsearch(V, V).encode(torch.zeros(2, 3)), "`source` must be a tensor of whole numbers"),
-        (lambda: ShowTell(V, F).encode(), r"`inputs` must be features \(B, F\) .*, but is 0 tensors instead"),
+        (lambda: ShowTell(V, F).encode(), r"`inputs` must be features \(B, F\) .*; it is 0 tensors"),
         (
             lambda: ShowTell(V, F)(torch.zeros(3, F), TOKENS),
-            r"`inputs` must be .*in a tuple .*, but is 3 tensors instead",
+            r"`inputs` must be .*in a tuple .*; it is 3 tensors",
         ),
-        (lambda: TopDown(V, F).encode(), "`inputs` must be .* their mask .*, but is 0 tensors instead"),
-        (lambda: TopDown(V, F).encode(*[REGIONS] * 3), "`inputs` must be .* their mask .*, but is 3 tensors instead"),
-        (lambda: Luong(V, V).encode(), r"`inputs` must be ids \(B, S\), .*, but is 0 tensors instead"),
+        (lambda: TopDown(V, F).encode(), "`inputs` must be .* their mask .*; it is 0 tensors"),
+        (lambda: TopDown(V, F).encode(*[REGIONS] * 3), "`inputs` must be .* their mask .*; it is 3 tensors"),
+        (lambda: Luong(V, V).encode(), r"`inputs` must be ids \(B, S\), .*; it is 0 tensors"),
         (
             lambda: TopDown(V, F).encode(REGIONS.long()),
-            "`features` must be a floating-point tensor, but is torch.int64",
+            "`features` must be a floating-point tensor; it is torch.int64",
         ),
     ],
 )
@@ -61,7 +61,7 @@ def test_features_are_of_the_type_of_the_model_or_lowered_by_autocast(
     model, features = make(V, F), (REGIONS[:, 0] if make is ShowTell else REGIONS).to(dtype)
     refused = pytest.raises(
         ValueError,
-        match=f"^`features` must be of the type of the model's weights, torch.float32, but is {dtype} instead",
+        match=f"^`features` must be of the type of the model's weights, torch.float32; it is {dtype}",
     )
     with refused:
         model.encode(features)
@@ -72,5 +72,5 @@ def test_features_are_of_the_type_of_the_model_or_lowered_by_autocast(
 
 @pytest.mark.skipif(not torch.cuda.is_available(), reason="needs a second kind of device")
 def test_features_are_where_the_model_is() -> None:
-    with pytest.raises(ValueError, match="`features` must be on cuda:0, as the rest of the model, but is on cpu"):
+    with pytest.raises(ValueError, match="`features` must be on cuda:0, as the rest of the model; it is on cpu"):
         ShowTell(V, F).cuda().encode(REGIONS[:, 0])

@@ -58,7 +58,7 @@ def test_copies_keep_their_config() -> None:
         (
             "show_tel",
             {},
-            r"`kind` must be one of show_tell, .* \(did you mean show_tell\?\), but is 'show_tel' instead",
+            r"`kind` must be one of show_tell, .* \(did you mean show_tell\?\); it is 'show_tel'",
         ),
         (
             "show_tell",
@@ -66,8 +66,8 @@ def test_copies_keep_their_config() -> None:
             r"^`unitz` is no argument of show_tell \(did you mean units\?\)\.$",
         ),
         ("luong", {"source_size": 3}, "^`vocab_size` is missing; luong needs it"),
-        ("show_tell", {"vocab_size": 3, "units": "7"}, "`units` must be a whole number, but is '7' instead"),
-        ("top_down", {"vocab_size": 3, "tied": "no"}, "`tied` must be True or False, but is 'no' instead"),
+        ("show_tell", {"vocab_size": 3, "units": "7"}, "`units` must be a whole number; it is '7'"),
+        ("top_down", {"vocab_size": 3, "tied": "no"}, "`tied` must be True or False; it is 'no'"),
         ("rnnsearch", {"source_size": 3, "vocab_size": "x"}, "`vocab_size` must be a whole number"),
     ],
 )

@@ -122,9 +122,7 @@ def test_places_that_are_no_grid(hub: Path) -> None:
     encoder = HubEncoder("sequence", "regions", side=SIDE)
     assert encoder.feature_shape == (5, 6)
     torch.testing.assert_close(HubEncoder("sequence", side=SIDE)(pictures()).shape, torch.Size([2, 6]))
-    with pytest.raises(
-        ValueError, match="`grid` must be None for a network whose places are no grid, but is 2 instead"
-    ):
+    with pytest.raises(ValueError, match="`grid` must be None for a network whose places are no grid; it is 2"):
         HubEncoder("sequence", "regions", side=SIDE, grid=2)
 
 
@@ -137,7 +135,7 @@ def test_the_last_blocks_are_free_and_batch_norm_never(hub: Path, last: int, fre
     learns = {name for name, value in encoder.network.named_parameters() if value.requires_grad}
     expected = {name for name, _ in encoder.network.named_parameters() if free and name.startswith(free)}
     assert learns == {name for name in expected if not name.endswith(("1.weight", "1.bias"))}
-    with pytest.raises(ValueError, match="`tuned` must be at most 3, the number of blocks, but is 4"):
+    with pytest.raises(ValueError, match="`tuned` must be at most 3, the number of blocks; it is 4"):
         encoder.tune(4)
 
 
@@ -157,9 +155,9 @@ def test_cached_features_are_themselves() -> None:
     features = torch.randn(2, 4, 3)
     assert encoder(features) is features
     assert encoder.config() == {"kind": "cached", "shape": [4, 3]}
-    with pytest.raises(ValueError, match=r"`features` must be of shape .* = \(\*, 4, 3\), but is \(2, 3\) instead"):
+    with pytest.raises(ValueError, match=r"`features` must be of shape .* = \(\*, 4, 3\); it is \(2, 3\)"):
         encoder(features[:, 0])
-    with pytest.raises(ValueError, match="`tuned` must be 0 where features are cached, but is 1 instead"):
+    with pytest.raises(ValueError, match="`tuned` must be 0 where features are cached; it is 1"):
         encoder.tune(1)
 
 
@@ -173,9 +171,9 @@ def test_mistakes(hub: Path) -> None:
         HubEncoder("net", "regions", side=SIDE, normalised=True)
     with pytest.raises(ValueError, match="`grid` must be None for pooled features"):
         HubEncoder("net", side=SIDE, grid=2)
-    with pytest.raises(ValueError, match=r"`kind` must be one of .* \(did you mean cached\?\), but is 'cache' instead"):
+    with pytest.raises(ValueError, match=r"`kind` must be one of .* \(did you mean cached\?\); it is 'cache'"):
         build_encoder("cache", shape=[3])
-    with pytest.raises(ValueError, match="`size` must be below 5, but is 5 instead"):
+    with pytest.raises(ValueError, match="`size` must be below 5; it is 5"):
         EfficientNetLite(5)
     with pytest.raises(ValueError, match=r"`shape` must be \(F,\) or \(R, D\)"):
         CachedFeatures([1, 2, 3])

@@ -64,7 +64,5 @@ def test_the_loop_is_unrolled_without_a_break():
 
 
 def test_real_numbers_are_refused():
-    with pytest.raises(
-        ValueError, match=r"^`others` must be a tensor of whole numbers, but is torch.float32 instead.$"
-    ):
+    with pytest.raises(ValueError, match=r"^`others` must be a tensor of whole numbers; it is torch.float32.$"):
         edit_distance(torch.tensor([1]), torch.tensor([1.0]))

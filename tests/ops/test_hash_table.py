@@ -34,5 +34,5 @@ def test_it_takes_more_room_where_there_is_too_little(monkeypatch: pytest.Monkey
 
 
 def test_wrong_shapes():
-    with pytest.raises(ValueError, match=r"^`values` must be of shape \(N,\) = \(3,\), but is \(2,\) instead.$"):
+    with pytest.raises(ValueError, match=r"^`values` must be of shape \(N,\) = \(3,\); it is \(2,\).$"):
         hash_table.build(torch.arange(3), torch.arange(2))

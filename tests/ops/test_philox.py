@@ -70,11 +70,11 @@ def test_objectives_draw_from_it() -> None:
 
 @pytest.mark.parametrize(("seed", "is_"), [(-1, "-1"), (2**63, str(2**63))])
 def test_seeds_that_cannot_be(seed: int, is_: str) -> None:
-    with pytest.raises(ValueError, match=f"`seed` must be .*but is {is_} instead"):
+    with pytest.raises(ValueError, match=f"`seed` must be .*; it is {is_}"):
         ss.Philox(seed)
 
 
 def test_a_state_of_floats_would_be_another() -> None:
     """Beyond 2**53 they are rounded, and so would be a seed."""
-    with pytest.raises(ValueError, match=r"^`state` must be a tensor of whole numbers, but is torch\.float64"):
+    with pytest.raises(ValueError, match=r"^`state` must be a tensor of whole numbers; it is torch\.float64"):
         ss.Philox(2**60 + 1).set_state(torch.tensor([2**60 + 1, 0, 0], dtype=torch.double))

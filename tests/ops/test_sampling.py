@@ -133,7 +133,5 @@ def test_uniform_numbers_are_fine_and_below_one() -> None:
 
 
 def test_a_generator_of_another_device() -> None:
-    with pytest.raises(
-        ValueError, match=r"^`generator` must be on the device of the targets, meta, but is cpu instead\.$"
-    ):
+    with pytest.raises(ValueError, match=r"^`generator` must be on the device of the targets, meta; it is cpu\.$"):
         uniforms((2,), torch.zeros(1, device="meta"), torch.Generator())

@@ -189,9 +189,7 @@ def test_sparse_rows_over_any_vocabulary() -> None:
     logits = torch.randn(len(INDEX), V + 3, dtype=torch.float64, generator=torch.Generator().manual_seed(2))
     expected = (doubles(summed(sparse_rows(), INDEX, WEIGHTS)) * logits[:, :V]).sum(-1)
     torch.testing.assert_close(table.dot(logits, index, weights), expected, **EXACT)
-    with pytest.raises(
-        ValueError, match=r"^`vocab_size` must be known where rows are written out in full, but is None"
-    ):
+    with pytest.raises(ValueError, match=r"^`vocab_size` must be known where rows are written out in full; it is None"):
         table.combine(index, weights)
 
 

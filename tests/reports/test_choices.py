@@ -61,7 +61,7 @@ def test_what_cannot_be_compared_is_refused(tmp_path: Path) -> None:
     with pytest.raises(ValueError, match="`sweep` must be one with finished runs"):
         choose([planned(tmp_path, 0.1, 0, None)])
     mixed = [planned(tmp_path, 0.2, 0, 1.0), planned(tmp_path, 0.3, 0, 1.0, metric="bleu-4")]
-    with pytest.raises(ValueError, match="`runs` must be all chosen by one metric, but is cider and bleu-4 instead"):
+    with pytest.raises(ValueError, match="`runs` must be all chosen by one metric; it is cider and bleu-4"):
         choose(mixed)
 
 
@@ -103,7 +103,7 @@ def test_of_equal_points_the_first_is_the_best_and_the_others_are_told(tmp_path:
 
 
 def test_a_score_that_is_no_number_never_wins(tmp_path: Path) -> None:
-    with pytest.raises(ValueError, match=r"tau=0\.1/0` must be a run with a finite score, but is one with nan instead"):
+    with pytest.raises(ValueError, match=r"tau=0\.1/0` must be a run with a finite score; it is one with nan"):
         choose([planned(tmp_path, 0.1, 0, float("nan")), planned(tmp_path, 0.2, 0, 5.0)])
 
 

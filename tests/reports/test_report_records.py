@@ -113,7 +113,7 @@ def test_examples_of_records_are_the_items_that_all_have(folder: Path) -> None:
 
 def test_records_of_another_split_are_refused(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["report", str(folder / "kept"), "--out", str(folder / "out"), "--split", "val"]) == 2
-    assert "of the split val, but is of test" in capsys.readouterr().err
+    assert "of the split val; it is of test" in capsys.readouterr().err
 
 
 def test_what_a_page_shows_is_escaped(folder: Path) -> None:

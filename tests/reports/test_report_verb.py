@@ -198,12 +198,12 @@ def test_the_verb_writes_a_whole_report(
 @pytest.mark.parametrize(
     ("options", "sentence"),
     [
-        (["--baseline", "RAML"], "`baseline` must be the name of one row of every table, but is 'RAML'"),
+        (["--baseline", "RAML"], "`baseline` must be the name of one row of every table; it is 'RAML'"),
         (["--split", "val"], "decoded (`seqsmooth decode "),
         (["--metrics", "spice"], "one that all runs are scored by"),
         (["--metrics", "glue"], "`metrics` must be one of"),
-        (["--pictures", "nowhere"], "`pictures` must be a folder that is there, but is nowhere instead."),
-        (["--resamples", "0"], "`resamples` must be 1 or more, but is 0 instead."),
+        (["--pictures", "nowhere"], "`pictures` must be a folder that is there; it is nowhere."),
+        (["--resamples", "0"], "`resamples` must be 1 or more; it is 0."),
         (["--device", "tpu"], "`device` must be one of"),
     ],
 )

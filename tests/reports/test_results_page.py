@@ -266,7 +266,7 @@ def _rounded(told: str) -> str:
     ("words", "sentence"),
     [
         (["nowhere", "--out", "page.md"], "`results` must be a folder of records"),
-        ([".", "--out", "page.html"], "`out` must be a file of Markdown (.md), but is page.html instead."),
+        ([".", "--out", "page.html"], "`out` must be a file of Markdown (.md); it is page.html."),
         ([".", "--out", "none/page.md"], "`out` must be in a folder that is there"),
     ],
     ids=["folder", "suffix", "out"],

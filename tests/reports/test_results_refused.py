@@ -192,7 +192,7 @@ def test_every_metric_of_a_table_is_of_one_signature() -> None:
     other = record("Tok, GloVe", 0, scored(1.0))
     scores = {**other.scores, "rouge-l": replace(other.scores["rouge-l"], signature="rouge|otherwise")}
     with pytest.raises(
-        ValueError, match=r"of one signature of rouge-l in a table, but is rouge\|made and rouge\|otherw"
+        ValueError, match=r"of one signature of rouge-l in a table; it is rouge\|made and rouge\|otherw"
     ):
         make_pages(results_of([record("MLE", 0, scored(1.0)), replace(other, scores=scores)]))
 

@@ -131,6 +131,6 @@ def test_what_does_not_compare_with_it_is_refused() -> None:
         make_pages(results_of([*MLE, replace(other, items="others")]))
     scores = {**other.scores, "cider": replace(other.scores["cider"], signature="cider:D|otherwise")}
     with pytest.raises(
-        ValueError, match=r"of one signature of cider in a table, but is cider:D\|made and cider:D\|otherw"
+        ValueError, match=r"of one signature of cider in a table; it is cider:D\|made and cider:D\|otherw"
     ):
         make_pages(results_of([*MLE, replace(other, scores=scores)]))

@@ -172,16 +172,16 @@ def test_names():
 @pytest.mark.parametrize(
     ("arguments", "sentence"),
     [
-        ({"order": 0}, "`order` must be 1 or more, but is 0 instead."),
-        ({"order": 2.0}, "`order` must be a whole number, but is 2.0 instead."),
-        ({"order": 2, "smoothing": "method6"}, "`order` must be 3 or more, but is 2 instead."),
-        ({"smoothing": "floor", "value": -0.1}, "`value` must be greater than 0, but is -0.1 instead."),
-        ({"smoothing": "exp", "value": 0.1}, "`value` must be None with 'exp', but is 0.1 instead."),
+        ({"order": 0}, "`order` must be 1 or more; it is 0."),
+        ({"order": 2.0}, "`order` must be a whole number; it is 2.0."),
+        ({"order": 2, "smoothing": "method6"}, "`order` must be 3 or more; it is 2."),
+        ({"smoothing": "floor", "value": -0.1}, "`value` must be greater than 0; it is -0.1."),
+        ({"smoothing": "exp", "value": 0.1}, "`value` must be None with 'exp'; it is 0.1."),
         (
             {"smoothing": "method1", "effective_order": True},
-            "`effective_order` must be False with 'method1', but is True instead.",
+            "`effective_order` must be False with 'method1'; it is True.",
         ),
-        ({"dtype": torch.float16}, "`dtype` must be torch.float32 or torch.float64, but is torch.float16 instead."),
+        ({"dtype": torch.float16}, "`dtype` must be torch.float32 or torch.float64; it is torch.float16."),
     ],
 )
 def test_wrong_arguments(arguments: dict, sentence: str):
@@ -190,7 +190,5 @@ def test_wrong_arguments(arguments: dict, sentence: str):
 
 
 def test_an_unknown_smoothing_is_answered_with_the_known_ones():
-    with pytest.raises(
-        ValueError, match=r"^`smoothing` must be one of 'none', .* 'method7', but is 'method8' instead.$"
-    ):
+    with pytest.raises(ValueError, match=r"^`smoothing` must be one of 'none', .* 'method7'; it is 'method8'.$"):
         Bleu(smoothing="method8")

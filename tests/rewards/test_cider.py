@@ -148,13 +148,13 @@ def test_names():
 @pytest.mark.parametrize(
     ("arguments", "sentence"),
     [
-        ({"sigma": -1.0}, "`sigma` must be greater than 0, but is -1.0 instead."),
-        ({"order": 0}, "`order` must be 1 or more, but is 0 instead."),
-        ({"order": 3}, "`order` must be at most 2, the order of `document_frequencies`, but is 3 instead."),
-        ({"dtype": torch.int64}, "`dtype` must be torch.float32 or torch.float64, but is torch.int64 instead."),
+        ({"sigma": -1.0}, "`sigma` must be greater than 0; it is -1.0."),
+        ({"order": 0}, "`order` must be 1 or more; it is 0."),
+        ({"order": 3}, "`order` must be at most 2, the order of `document_frequencies`; it is 3."),
+        ({"dtype": torch.int64}, "`dtype` must be torch.float32 or torch.float64; it is torch.int64."),
         (
             {"document_frequencies": {(1,): 2}},
-            "`document_frequencies` must be a DocumentFrequencies, but is a dict instead.",
+            "`document_frequencies` must be a DocumentFrequencies; it is a dict.",
         ),
     ],
 )
@@ -166,7 +166,5 @@ def test_wrong_arguments(arguments: dict, sentence: str):
 
 def test_ids_must_be_where_the_reward_is():
     reward = Cider(DocumentFrequencies.build([[[1]]])).to("meta")
-    with pytest.raises(
-        ValueError, match=r"^`candidates` must be on meta, where this reward is, but is on cpu instead.$"
-    ):
+    with pytest.raises(ValueError, match=r"^`candidates` must be on meta, where this reward is; it is on cpu.$"):
         reward(torch.tensor([[[1]]]), torch.tensor([[[1]]]))

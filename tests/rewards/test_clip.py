@@ -39,10 +39,10 @@ def test_the_clipped_reward_moves_along():
 @pytest.mark.parametrize(
     ("arguments", "sentence"),
     [
-        ((3, 0, 1), "`reward` must be a callable, but is an int instead."),
-        ((Hamming(), 1, 1), "`maximum` must be greater than `minimum` = 1, but is 1 instead."),
-        ((Hamming(), math.nan, 1), "`minimum` must be a number, but is nan instead."),
-        ((Hamming(), 0, "1"), "`maximum` must be a number, but is '1' instead."),
+        ((3, 0, 1), "`reward` must be a callable; it is an int."),
+        ((Hamming(), 1, 1), "`maximum` must be greater than `minimum` = 1; it is 1."),
+        ((Hamming(), math.nan, 1), "`minimum` must be a number; it is nan."),
+        ((Hamming(), 0, "1"), "`maximum` must be a number; it is '1'."),
     ],
 )
 def test_wrong_arguments(arguments: tuple, sentence: str):

@@ -18,5 +18,5 @@ def test_names():
 
 @pytest.mark.parametrize("value", [float("nan"), float("inf"), "1"])
 def test_a_value_must_be_finite(value: object):
-    with pytest.raises(ValueError, match=r"^`value` must be a finite number, but is .* instead.$"):
+    with pytest.raises(ValueError, match=r"^`value` must be a finite number; it is .*.$"):
         Constant(value)  # type: ignore[arg-type]

@@ -155,7 +155,7 @@ def test_a_save_that_fails_leaves_the_old_file_and_nothing_else(tmp_path: Path, 
         raise OSError("no space left")
 
     monkeypatch.setattr(np, "savez", full)
-    with pytest.raises(ValueError, match="must be a file that can be written, but is not: no space left"):
+    with pytest.raises(ValueError, match="must be a file that can be written; it is not: no space left"):
         DocumentFrequencies.build([[[1], [2]]]).save(path)
     assert path.read_bytes() == before
     assert list(tmp_path.iterdir()) == [path]
@@ -210,23 +210,23 @@ def strangers(folder: Path) -> list[Path]:
 
 def test_other_files_are_refused_in_a_sentence(tmp_path: Path):
     for path in strangers(tmp_path):
-        rule = "`path` must be a file written by `DocumentFrequencies.save`, but "
-        sentence = f"^{re.escape(rule + str(path))} is damaged or something else instead.$"
+        rule = "`path` must be a file written by `DocumentFrequencies.save`; "
+        sentence = f"^{re.escape(rule + str(path))} is damaged or something else.$"
         with pytest.raises(ValueError, match=sentence):
             DocumentFrequencies.load(path)
 
 
 def test_a_missing_file_is_refused_in_a_sentence(tmp_path: Path):
     for path in (tmp_path / "nowhere", tmp_path):
-        sentence = f"^`path` must be a file that is there, but is {re.escape(str(path))} instead.$"
+        sentence = f"^`path` must be a file that is there; it is {re.escape(str(path))}.$"
         with pytest.raises(ValueError, match=sentence):
             DocumentFrequencies.load(path)
 
 
 def test_wrong_arguments():
-    with pytest.raises(ValueError, match=r"^`order` must be 1 or more, but is 0 instead.$"):
+    with pytest.raises(ValueError, match=r"^`order` must be 1 or more; it is 0.$"):
         DocumentFrequencies.build([[[1]]], 0)
-    with pytest.raises(ValueError, match=r"^`documents` must be at least one, but is none instead.$"):
+    with pytest.raises(ValueError, match=r"^`documents` must be at least one; it is none.$"):
         DocumentFrequencies.build([])
     for wrong in ([[1, 2]], [[["a", "man"]]], ["a man"], [[[1.5]]], 3):
         with pytest.raises(ValueError, match=r"^`documents` must be an iterable of documents, each a sequence of"):

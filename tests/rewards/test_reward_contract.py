@@ -120,18 +120,18 @@ def test_it_can_be_copied_and_sent(name: str):
 @pytest.mark.parametrize(
     ("ours", "theirs", "sentence"),
     [
-        (OURS[0], THEIRS, "`candidates` must be of shape (B, L, T), but is (2, 5) instead."),
-        (OURS, THEIRS[:, 0], "`references` must be of shape (B, R, S) = (2, *, *), but is (2, 4) instead."),
-        (OURS, THEIRS[:1], "`references` must be of shape (B, R, S) = (2, *, *), but is (1, 3, 4) instead."),
-        (OURS, THEIRS[:, :0], "`references` must be at least one a row, but is none instead."),
-        (OURS.float(), THEIRS, "`candidates` must be a tensor of torch.int64, but is torch.float32 instead."),
-        (OURS, THEIRS.int(), "`references` must be a tensor of torch.int64, but is torch.int32 instead."),
-        (OURS, [[[1]]], "`references` must be a torch.Tensor, but is a list instead."),
-        (OURS, THEIRS.to("meta"), "`references` must be on the device of `candidates`, cpu, but is on meta instead."),
+        (OURS[0], THEIRS, "`candidates` must be of shape (B, L, T); it is (2, 5)."),
+        (OURS, THEIRS[:, 0], "`references` must be of shape (B, R, S) = (2, *, *); it is (2, 4)."),
+        (OURS, THEIRS[:1], "`references` must be of shape (B, R, S) = (2, *, *); it is (1, 3, 4)."),
+        (OURS, THEIRS[:, :0], "`references` must be at least one a row; it is none."),
+        (OURS.float(), THEIRS, "`candidates` must be a tensor of torch.int64; it is torch.float32."),
+        (OURS, THEIRS.int(), "`references` must be a tensor of torch.int64; it is torch.int32."),
+        (OURS, [[[1]]], "`references` must be a torch.Tensor; it is a list."),
+        (OURS, THEIRS.to("meta"), "`references` must be on the device of `candidates`, cpu; it is on meta."),
         (
             OURS.flip(-1),
             THEIRS,
-            "`candidates` must be right-padded, but is a tensor with a token after a negative id instead.",
+            "`candidates` must be right-padded; it is a tensor with a token after a negative id.",
         ),
     ],
 )

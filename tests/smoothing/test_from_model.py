@@ -102,7 +102,7 @@ def test_what_is_not_clear_is_said() -> None:
             super().__init__()
             self.source, self.target = nn.Embedding(7, D), nn.Embedding(V, D)
 
-    sentence = r"`model` must be one with a single nn.Embedding for tokens, or `matrix` its name, but is one with "
+    sentence = r"`model` must be one with a single nn.Embedding for tokens, or `matrix` its name; it is one with "
     with pytest.raises(ValueError, match=sentence + r"source \(7, 5\), target \(12, 5\) instead"):
         ss.Similarity.from_model(Two(), tau=0.2)
     assert ss.Similarity.from_model(Two(), tau=0.2, matrix="target").vocab_size == V
@@ -140,7 +140,7 @@ def test_principal_components_are_those_of_a_singular_value_decomposition(lowere
         assert found.units.shape == (V, rank)
         wanted = law_by_hand(left[:, :rank] * values[:rank], 0.3, known=known)
         torch.testing.assert_close(whole(found), wanted, rtol=1e-4, atol=1e-5)
-    with pytest.raises(ValueError, match="`rank` must be at most D = 5, but is 6 instead"):
+    with pytest.raises(ValueError, match="`rank` must be at most D = 5; it is 6"):
         ss.Similarity.from_model(model, tau=0.3, rank=6)
 
 
@@ -191,9 +191,9 @@ def test_kinds_are_checked_and_named() -> None:
     law = ss.Similarity(torch.randn(4, 2), 0.2, kinds=torch.tensor([0, 0, 1, -1]))
     assert "kinds:2" in law.signature()
     assert "tau:0.2" in law.signature()
-    with pytest.raises(ValueError, match=r"`kinds` must be of shape \(V,\) = \(4,\), but is \(2,\) instead"):
+    with pytest.raises(ValueError, match=r"`kinds` must be of shape \(V,\) = \(4,\); it is \(2,\)"):
         ss.Similarity(torch.randn(4, 2), 0.2, kinds=torch.tensor([0, 0]))
-    with pytest.raises(ValueError, match="`kinds` must be below 64, but is 99 instead"):
+    with pytest.raises(ValueError, match="`kinds` must be below 64; it is 99"):
         ss.Similarity(torch.randn(1, 2), 0.2, kinds=torch.tensor([99]))
 
 
@@ -235,7 +235,7 @@ def remake(model: Plain, number: int, stored: bool) -> ss.Similarity:
 
 def test_a_law_takes_over_only_one_of_its_own_share() -> None:
     law, other = (ss.Similarity.from_model(Plain(), tau=0.3, alpha=alpha) for alpha in (0.6, 0.5))
-    with pytest.raises(ValueError, match=r"`other` must be a law with alpha = 0.6, but is 0.5 instead"):
+    with pytest.raises(ValueError, match=r"`other` must be a law with alpha = 0.6; it is 0.5"):
         law.take(other)
 
 
@@ -293,7 +293,7 @@ def test_a_law_that_is_refused_changes_nothing() -> None:
 
 def test_what_cannot_be_refreshed_is_refused() -> None:
     model = Plain()
-    with pytest.raises(ValueError, match="`objective` must be one with a Similarity, but is one with Dirac instead"):
+    with pytest.raises(ValueError, match="`objective` must be one with a Similarity; it is one with Dirac"):
         ss.Refresh(ss.mle(), lambda: ss.Similarity.from_model(model, tau=0.2), every=1)
     objective = ss.Objective(token=ss.Similarity.from_model(model, tau=0.2))
     with pytest.raises(ValueError, match="`make` must be a function that gives the same law with other tables"):
@@ -303,10 +303,10 @@ def test_what_cannot_be_refreshed_is_refused() -> None:
             ss.Refresh(objective, lambda other=other: ss.Similarity.from_model(model, **other), every=1).now()
     with pytest.raises(ValueError, match="`other` must be a law with units of shape"):
         ss.Refresh(objective, lambda: ss.Similarity(torch.randn(V, D + 1), 0.2), every=1).now()
-    with pytest.raises(ValueError, match=r"^`make` must be a function that makes a .*, but is a Similarity instead\.$"):
+    with pytest.raises(ValueError, match=r"^`make` must be a function that makes a .*; it is a Similarity\.$"):
         ss.Refresh(objective, objective.token, every=1)  # type: ignore[arg-type]
     refresh = ss.Refresh(objective, lambda: ss.Similarity.from_model(model, tau=0.2), every=1)
-    with pytest.raises(ValueError, match=r"^`optimiser` must be a torch.optim.Optimizer .*, but is None instead\.$"):
+    with pytest.raises(ValueError, match=r"^`optimiser` must be a torch.optim.Optimizer .*; it is None\.$"):
         refresh.attach(None)  # type: ignore[arg-type] # a Trainer's, before it is made
 
 

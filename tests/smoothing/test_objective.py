@@ -232,7 +232,7 @@ def test_an_id_of_two_names_is_ruled_by_both() -> None:
     assert shared.ids("unsmoothed") == (0,)  # EOS may be predicted
     assert shared.ids("undrawn") == (0, 2)
     assert shared.ids("frozen") == (2,)
-    with pytest.raises(ValueError, match=r"`eos` must be another id than `pad`, .*, but is 2 instead\."):
+    with pytest.raises(ValueError, match=r"`eos` must be another id than `pad`, .*; it is 2\."):
         ss.Specials(pad=2, eos=2)
 
 

@@ -67,5 +67,5 @@ def test_words_that_are_not_known_take_up_no_place_and_eos_ends_every_sentence()
 
 def test_a_window_must_reach_somewhere() -> None:
     ids, offsets = flattened([[0, 1]])
-    with pytest.raises(ValueError, match="`window` must be 1 or more, but is 0 instead"):
+    with pytest.raises(ValueError, match="`window` must be 1 or more; it is 0"):
         cooccurrence.count(ids, offsets, 2, window=0)

@@ -169,19 +169,19 @@ def test_the_mean_is_half_the_sum_and_the_word_is_a_part_of_it() -> None:
 
 
 def test_a_rate_at_which_it_diverges_is_refused(counted: Cooccurrence) -> None:
-    with pytest.raises(ValueError, match="`rate` must be small enough for the loss to fall, but is 1e"):
+    with pytest.raises(ValueError, match="`rate` must be small enough for the loss to fall; it is 1e"):
         GloVe(dim=4, rate=1e30, batches=1).factorise(counted)
 
 
 @pytest.mark.parametrize(
     ("settings", "sentence"),
     [
-        ({"dim": 0}, "`dim` must be 1 or more, but is 0 instead."),
-        ({"iterations": 0}, "`iterations` must be 1 or more, but is 0 instead."),
-        ({"x_max": 0.0}, "`x_max` must be greater than 0, but is 0.0 instead."),
-        ({"rate": -1.0}, "`rate` must be greater than 0, but is -1.0 instead."),
-        ({"combine": "cat"}, "`combine` must be one of 'sum', 'mean', 'word', but is 'cat' instead."),
-        ({"batches": 0}, "`batches` must be 1 or more, but is 0 instead."),
+        ({"dim": 0}, "`dim` must be 1 or more; it is 0."),
+        ({"iterations": 0}, "`iterations` must be 1 or more; it is 0."),
+        ({"x_max": 0.0}, "`x_max` must be greater than 0; it is 0.0."),
+        ({"rate": -1.0}, "`rate` must be greater than 0; it is -1.0."),
+        ({"combine": "cat"}, "`combine` must be one of 'sum', 'mean', 'word'; it is 'cat'."),
+        ({"batches": 0}, "`batches` must be 1 or more; it is 0."),
     ],
 )
 def test_wrong_settings_are_refused(settings: dict[str, object], sentence: str) -> None:

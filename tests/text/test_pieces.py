@@ -69,7 +69,7 @@ def test_pieces_that_break_the_rules_are_joined_all_the_same() -> None:
 def test_the_signature_says_how() -> None:
     assert mark_of("hf:x|pieces:9|join:##") == "##"
     assert mark_of("moses:de:lower|sacremoses:0.1") == mark_of("") == ""
-    with pytest.raises(ValueError, match=r"`join` must be one of ## @@ </w> ▁ Ġ, but is %% instead\."):
+    with pytest.raises(ValueError, match=r"`join` must be one of ## @@ </w> ▁ Ġ; it is %%\."):
         mark_of("own|join:%%")
 
 

@@ -30,9 +30,9 @@ def test_an_id_without_a_token_is_alone() -> None:
 @pytest.mark.parametrize(
     ("ids", "sentence"),
     [
-        ({"a": 0, "b": 0}, "`tokens` must be of different ids, but is 0 for 'a' and 'b' instead."),
-        ({"a": -1}, "`tokens` must be 0 or more, but is -1 instead."),
-        ({"a": "0"}, "`tokens` must be a whole number, but is '0' instead."),
+        ({"a": 0, "b": 0}, "`tokens` must be of different ids; it is 0 for 'a' and 'b'."),
+        ({"a": -1}, "`tokens` must be 0 or more; it is -1."),
+        ({"a": "0"}, "`tokens` must be a whole number; it is '0'."),
     ],
 )
 def test_wrong_ids_are_one_sentence(ids: dict[str, int], sentence: str) -> None:
@@ -57,7 +57,7 @@ def test_bytes_that_are_written_as_letters() -> None:
 @pytest.mark.parametrize(("token", "kind"), [(b"a", "a bytes"), (3, "an int")])
 def test_what_is_no_string_is_one_sentence(token: Any, kind: str) -> None:
     """As the vocabulary of tiktoken, which is bytes."""
-    sentence = f"`tokens` must be strings, or None where an id has no token, but is {kind} instead."
+    sentence = f"`tokens` must be strings, or None where an id has no token; it is {kind}."
     for tokens in (["a", token], {"a": 0, token: 1}):
         with pytest.raises(ValueError) as raised:  # noqa: PT011 - the sentence is compared below
             subword_kinds(tokens)

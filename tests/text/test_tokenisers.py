@@ -71,7 +71,7 @@ def test_names_make_tokenisers_and_so_do_their_signatures() -> None:
 
 @pytest.mark.parametrize("name", ["", "ptb:fr", "mose", "hf:", "moses:en:upper", "whitespace:x"])
 def test_another_name_is_refused_with_the_list(name: str) -> None:
-    with pytest.raises(ValueError, match=r"`tokeniser` must be whitespace, ptb, moses:LANGUAGE, .* but is"):
+    with pytest.raises(ValueError, match=r"`tokeniser` must be whitespace, ptb, moses:LANGUAGE, .*; it is"):
         tokeniser(name)
 
 
@@ -120,9 +120,9 @@ def test_pieces_are_those_of_hugging_face(tmp_path: Path) -> None:
     assert split("a snowboard") == ["a", "<unk>"]
     assert split.signature == f"hf:{path}|pieces:4|join:##"
     path.write_text("{}", encoding="utf-8")
-    with pytest.raises(ValueError, match=r"`name` must be a tokenizer.json, but .* is something else instead\."):
+    with pytest.raises(ValueError, match=r"`name` must be a tokenizer.json; .* is something else\."):
         HuggingFaceTokeniser(str(path))
-    with pytest.raises(ValueError, match=r"`name` must be a file that is there, but is nowhere\.json instead\."):
+    with pytest.raises(ValueError, match=r"`name` must be a file that is there; it is nowhere\.json\."):
         HuggingFaceTokeniser("nowhere.json")
 
 

@@ -68,8 +68,8 @@ def test_only_the_words_of_a_vocabulary_are_read(vectors: WordVectors, vocabular
         (b"a 1 2\nb 1 nan\n", "line 2 of"),
         (b"a 1 2\n\n", "line 2 of"),
         (b"justaword\n", "line 1 of"),
-        (b"", "which is empty, instead"),
-        (b"3 2\na 1 2\nb 1 2\n", "cut short, instead"),
+        (b"", "which is empty"),
+        (b"3 2\na 1 2\nb 1 2\n", "cut short"),
     ],
 )
 def test_a_damaged_file_is_refused_with_the_line(text: bytes, told: str, tmp_path: Path) -> None:
@@ -104,7 +104,7 @@ def test_what_is_saved_as_gzip_is_gzip(vectors: WordVectors, tmp_path: Path) -> 
 def test_other_files_are_refused(tmp_path: Path) -> None:
     for name, held, told in (
         ("v.txt", b"a 1 2\n\xff 1 2\n", "text in UTF-8, but PATH is not in line 2."),
-        ("v.gz", gzip.compress(b"a 1 2\n" * 99)[:-9], "a whole gzip file, but PATH is damaged instead."),
+        ("v.gz", gzip.compress(b"a 1 2\n" * 99)[:-9], "a whole gzip file; PATH is damaged."),
     ):
         (tmp_path / name).write_bytes(held)
         with pytest.raises(ValueError) as refused:  # noqa: PT011
@@ -113,12 +113,12 @@ def test_other_files_are_refused(tmp_path: Path) -> None:
 
 
 def test_a_file_that_is_not_there_is_named(tmp_path: Path) -> None:
-    with pytest.raises(ValueError, match=r"`path` must be a file that is there, but is .*none\.txt instead\."):
+    with pytest.raises(ValueError, match=r"`path` must be a file that is there; it is .*none\.txt\."):
         WordVectors.load(tmp_path / "none.txt")
 
 
 def test_words_with_white_space_cannot_be_written(tmp_path: Path) -> None:
-    with pytest.raises(ValueError, match="`words` must be without white space, but is 'a b' instead"):
+    with pytest.raises(ValueError, match="`words` must be without white space; it is 'a b'"):
         WordVectors(("a b",), torch.zeros(1, 2)).save(tmp_path / "v.txt")
 
 
@@ -126,5 +126,5 @@ def test_neighbours_are_those_of_the_greatest_cosine() -> None:
     held = WordVectors(("a", "b", "c", "d"), torch.tensor([[1.0, 0.0], [5.0, 5.0], [-1.0, 0.1], [2.0, 0.1]]))
     assert [word for word, _ in held.nearest("a", 9)] == ["d", "b", "c"]
     assert held.nearest("a", 2)[1][1] == pytest.approx(0.5**0.5)
-    with pytest.raises(ValueError, match="`word` must be one that has a vector, but is 'x' instead"):
+    with pytest.raises(ValueError, match="`word` must be one that has a vector; it is 'x'"):
         held.nearest("x")

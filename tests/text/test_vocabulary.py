@@ -46,7 +46,7 @@ def test_encoding(vocabulary: Vocabulary) -> None:
     assert vocabulary.encode(TEXTS[2]) == [3, 3, 6, 4, 5]
     assert vocabulary.encode(TEXTS[2], bos=True, eos=True, max_words=3) == [1, 3, 3, 6, 2]
     assert vocabulary.decode([1, 4, 5, 3, 2, 4, 0]) == ["a", "dog", "<unk>"]
-    with pytest.raises(ValueError, match=r"`ids` must be ids in \[0, 7\), but is 7 instead"):
+    with pytest.raises(ValueError, match=r"`ids` must be ids in \[0, 7\); it is 7"):
         vocabulary.decode([7])
 
 
@@ -104,10 +104,12 @@ def test_a_damaged_file_is_refused_in_one_sentence(vocabulary: Vocabulary, tmp_p
     ]
     for text in damaged:
         path.write_text(text, encoding="utf-8")
-        with pytest.raises(ValueError, match=r"`path` must be a file written by `Vocabulary.save`, but .* instead\.$"):
+        with pytest.raises(
+            ValueError, match=r"`path` must be a file written by `Vocabulary.save`; .* is damaged or something else\.$"
+        ):
             Vocabulary.load(path)
     path.write_bytes(b"\xff\xfe")
-    with pytest.raises(ValueError, match="is damaged or something else instead"):
+    with pytest.raises(ValueError, match="is damaged or something else"):
         Vocabulary.load(path)
 
 
@@ -125,7 +127,7 @@ def test_a_failed_save_leaves_what_was_there(vocabulary: Vocabulary, tmp_path: P
 @pytest.mark.parametrize(
     ("words", "counts", "sentence"),
     [
-        (("a",), (1,), "`words` must be a list that starts with <pad> <bos> <eos> <unk>, but is a instead."),
+        (("a",), (1,), "`words` must be a list that starts with <pad> <bos> <eos> <unk>; it is a."),
         (("<pad>", "<bos>", "<eos>", "<unk>", "a"), (0,) * 4, "`counts` must be one for each of the 5 words"),
         (("<pad>", "<bos>", "<eos>", "<unk>", "a", "a"), (0,) * 6, "`words` must be all different"),
         (("<pad>", "<bos>", "<eos>", "<unk>"), (0, 0, 0, -1), "`counts` must be 0 or more everywhere"),

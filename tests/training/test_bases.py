@@ -118,7 +118,7 @@ def test_a_sweep_of_a_base_names_losses_by_patterns(tmp_path: Path) -> None:
     assert planned[1].words()[:6] == ["train", str(path), "--loss", "seq", "--run", "runs/base/seq/0"]
     for name, message in (
         ("wrong", r"There is no loss `sqe\*` in base; the nearest is `seq`"),
-        ("odd", "`key` must be one of 'losses', 'seeds', 'overrides', 'grid', but is 'loses'"),
+        ("odd", "`key` must be one of 'losses', 'seeds', 'overrides', 'grid'; it is 'loses'"),
         ("al", "There is no sweep `al` in base; the nearest is `all`"),
     ):
         with pytest.raises(ValueError, match=message):

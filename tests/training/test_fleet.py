@@ -151,7 +151,7 @@ def test_a_lock_lasts_as_long_as_the_run(tmp_path: Path) -> None:
 
 
 def test_the_number_at_once_is_checked() -> None:
-    with pytest.raises(ValueError, match="`jobs` must be 1 or more, but is 0 instead"):
+    with pytest.raises(ValueError, match="`jobs` must be 1 or more; it is 0"):
         run_fleet([], 0)
 
 

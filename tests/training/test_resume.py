@@ -190,7 +190,7 @@ def test_a_run_that_learned_nothing_gives_way_to_another_config(tmp_path: Path) 
     corpus = captions(tmp_path / "corpus")
     folder, wrong = tmp_path / "run", {"data": {"folder": str(corpus.folder), "batch_size": 0}}
     given = values(corpus.folder, trainer={"max_epochs": 1})
-    with pytest.raises(ValueError, match=r"`batch_size` must be 1 or more, but is 0 instead\."):
+    with pytest.raises(ValueError, match=r"`batch_size` must be 1 or more; it is 0\."):
         train(parse_config(given | wrong), folder)
     assert not Run.open(folder).finished
     run = train(parse_config(given), folder)
@@ -213,7 +213,7 @@ def test_what_a_run_refuses(tmp_path: Path) -> None:
     (tmp_path / "link").symlink_to(corpus.folder)  # the same corpus by another name
     assert train(parse_config(values(tmp_path / "link", trainer={"max_epochs": 1})), tmp_path / "run").finished
     (run.folder / "checkpoints" / "best.safetensors").unlink()  # the last weights must not pass for them
-    with pytest.raises(ValueError, match=r"`weights` must be a file that is there, but is .*best\.safetensors"):
+    with pytest.raises(ValueError, match=r"`weights` must be a file that is there; it is .*best\.safetensors"):
         load_model(run.folder, device="cpu")
     other = captions(tmp_path / "other", seed=1)
     corpus.folder.rename(tmp_path / "kept")
@@ -237,7 +237,7 @@ def test_a_damaged_checkpoint_is_said_to_be(tmp_path: Path, monkeypatch: pytest.
             train(config, tmp_path / "run")
     last = tmp_path / "run" / "checkpoints" / "last.ckpt"
     last.write_bytes(last.read_bytes()[:1000])
-    with pytest.raises(ValueError, match=r"last.ckpt` must be a checkpoint of this run, but is damaged"):
+    with pytest.raises(ValueError, match=r"last.ckpt` must be a checkpoint of this run; it is damaged"):
         train(config, tmp_path / "run")
 
 

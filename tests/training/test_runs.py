@@ -135,7 +135,7 @@ def test_a_number_that_is_annealed_too_far_is_refused_before_anything_is_learned
     captions(tmp_path / "corpus")
     anneal = {"key": "token.alpha", "start": start, "end": end, "epochs": 2}
     made = values(tmp_path / "corpus", objective={"anneal": [anneal]}, trainer={"max_epochs": 3})
-    with pytest.raises(ValueError, match=f"`alpha` must be between 0 and 1, but is {told} instead"):
+    with pytest.raises(ValueError, match=f"`alpha` must be between 0 and 1; it is {told}"):
         train(parse_config(made), tmp_path / "run")
     assert not (tmp_path / "run").exists()
 
@@ -152,7 +152,7 @@ def test_items_without_references_are_found_before_anything_is_learned(tmp_path:
     write_captions(tmp_path / "corpus", {"train": images[:1], "val": images}, features, side=Side(min_count=1))
     made = values(tmp_path / "corpus", trainer={"max_epochs": 1}, data={"captions_per_image": None})
     made["objective"] = {}
-    rule = "a split whose items all have references, but is val, where 1 have none, instead"
+    rule = "a split whose items all have references; it is val, where 1 have none,"
     with pytest.raises(ValueError, match=rf"^`data.validation` must be {rule}\.$"):
         train(parse_config(made), tmp_path / "run")
     assert not (tmp_path / "run").exists()
@@ -163,7 +163,7 @@ def test_items_without_references_are_found_before_anything_is_learned(tmp_path:
 def test_validation_by_nothing_is_refused(tmp_path: Path) -> None:
     captions(tmp_path / "corpus")
     made = parse_config(values(tmp_path / "corpus", validation={"metrics": []}))
-    with pytest.raises(ValueError, match=r"^`validation.metrics` must be a metric or more, but is none instead\.$"):
+    with pytest.raises(ValueError, match=r"^`validation.metrics` must be a metric or more; it is none\.$"):
         train(made, tmp_path / "run")
     assert not (tmp_path / "run").exists()
 

@@ -90,7 +90,7 @@ NUMBERS = "(sequence.tau, sequence.alpha, entropy)"
     "key", ["sequence.beta", "sequence", "sequence.pool", "token.alpha", "token.alpha.x", "lazy", "sequence.samples"]
 )
 def test_what_cannot_be_annealed(key: str) -> None:
-    sentence = f"`objective.anneal.key` must be a number of this objective {NUMBERS}, but is {key} instead."
+    sentence = f"`objective.anneal.key` must be a number of this objective {NUMBERS}; it is {key}."
     with pytest.raises(ValueError, match=f"^{re.escape(sentence)}$"):
         config_of_epoch(config(key=key), 1)
 
@@ -98,7 +98,7 @@ def test_what_cannot_be_annealed(key: str) -> None:
 def test_a_number_is_annealed_once_and_from_a_start_on() -> None:
     given = config(key="sequence.alpha")
     twice = replace(given, objective=replace(given.objective, anneal=given.objective.anneal * 2))
-    with pytest.raises(ValueError, match=r"^`objective.anneal.key` must be there once, but is sequence.alpha twice"):
+    with pytest.raises(ValueError, match=r"^`objective.anneal.key` must be there once; it is sequence.alpha twice"):
         config_of_epoch(twice, 1)
-    with pytest.raises(ValueError, match=r"^`objective.anneal.delay` must be 0 or more, but is -1 instead\.$"):
+    with pytest.raises(ValueError, match=r"^`objective.anneal.delay` must be 0 or more; it is -1\.$"):
         config_of_epoch(config(key="sequence.alpha", delay=-1), 1)

@@ -176,7 +176,7 @@ def test_it_begins_with_the_decoder_of_stage_one(corpus: Corpus, tmp_path: Path)
             {"model": {**CAPTIONER, "encoder": {**ENCODER, "output": "regions"}}},
             r"`model.kind` must be show_tell for pooled .* show_tell for features of shape \(1, 1280\)",
         ),
-        ({"model": DECODER}, "captioner for pictures, but is show_tell"),
+        ({"model": DECODER}, "captioner for pictures; it is show_tell"),
     ],
 )
 def test_mistakes(corpus: Corpus, tmp_path: Path, change: dict[str, Any], message: str) -> None:

@@ -232,11 +232,11 @@ def test_mistakes() -> None:
     graphed = GraphedStep(step, batch)
     for make, message in (
         (lambda: TrainingStep(torch.nn.Linear(2, 2), step.objective, optimizer), "`model` must be a seqsmooth.models"),
-        (lambda: TrainingStep(model, ss.mle, optimizer), "`objective` must be an Objective, but is a function"),
+        (lambda: TrainingStep(model, ss.mle, optimizer), "`objective` must be an Objective; it is a function"),
         (lambda: TrainingStep(model, ss.mle(), optimizer), "`objective.specials.bos` must be given"),
         (lambda: TrainingStep(model, ss.mle(specials=specials, vocab_size=7), optimizer), "over the model's 40 tokens"),
         (lambda: TrainingStep(model, step.objective, optimizer, clip=0.0), "`clip` must be greater than 0"),
-        (lambda: GraphedStep(model, batch), "`step` must be a TrainingStep, but is a ShowTell"),
+        (lambda: GraphedStep(model, batch), "`step` must be a TrainingStep; it is a ShowTell"),
         (
             lambda: graphed(Batch(batch.inputs, batch.targets)),
             r"`batch` must be of inputs\[0\], targets, references",
@@ -245,7 +245,7 @@ def test_mistakes() -> None:
         (lambda: graphed(Batch(batch.inputs, batch.targets.int(), batch.references)), "of type torch.int64, as captur"),
         (
             lambda: Batch(batch.inputs[0], batch.targets),
-            r"`inputs` must be a tuple of tensors, .*, but is a Tensor inst",
+            r"`inputs` must be a tuple of tensors, .*; it is a Tensor",
         ),  # type: ignore[arg-type]
         (lambda: adam([], 0.1), "`parameters` must be one or more"),
     ):

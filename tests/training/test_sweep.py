@@ -101,7 +101,7 @@ def test_a_sweep_that_would_go_wrong_is_refused(tmp_path: Path, held: dict[str, 
 def test_a_seed_that_is_none_is_refused(tmp_path: Path, seed: str) -> None:
     write(tmp_path, "one.yaml", CONFIG)
     sweep = write(tmp_path, "a.sweep.yaml", {"configs": ["one.yaml"]})
-    with pytest.raises(ValueError, match=f"`seed` must be a whole number, 0 or more, but is '{seed}' instead"):
+    with pytest.raises(ValueError, match=f"`seed` must be a whole number, 0 or more; it is '{seed}'"):
         plan_sweep(sweep, Path("runs"), [("seed", seed)])
 
 

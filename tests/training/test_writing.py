@@ -77,7 +77,7 @@ def test_models_that_read_other_features_do_not_write_together(run: Path, tmp_pa
 
 def test_an_ensemble_is_of_different_models(run: Path, tmp_path: Path) -> None:
     (tmp_path / "link").symlink_to(run)
-    with pytest.raises(ValueError, match=r"`runs` must be different from each other, but is .*link twice instead"):
+    with pytest.raises(ValueError, match=r"`runs` must be different from each other; it is .*link twice"):
         write_split(DecodingOptions((run, tmp_path / "link"), device="cpu", out=tmp_path / "both.jsonl"))
 
 

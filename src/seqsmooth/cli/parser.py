@@ -42,7 +42,7 @@ class Parser(argparse.ArgumentParser):
         name = action.option_strings[-1] if action.option_strings else action.metavar
         listed = ", ".join(map(repr, known))
         suggestion = did_you_mean(nearest(str(value), known))
-        self.error(f"{name} must be one of {listed}, but is {value!r}{suggestion}")
+        self.error(f"{name} must be one of {listed}; it is {value!r}{suggestion}")
 
 
 class _Formatter(argparse.HelpFormatter):

@@ -233,7 +233,7 @@ def choose_point(given: argparse.Namespace) -> int:
     out = None if given.out is None else check_destination("out", given.out)
     if out is not None and out.exists():
         ours = f'"kind": "{KIND}"' in out.read_text(encoding="utf-8", errors="replace")
-        checks.must(ours, "out", "a new file, or one of `seqsmooth report choose`", f"{out}, which is something else,")
+        checks.must(ours, "out", "a new file, or one of `seqsmooth report choose`", f"{out}, which is something else")
     overrides = [(name, getattr(given, name)) for name in TOP if getattr(given, name, None) is not None]
     choice = choose(plan_sweep(given.sweep, given.runs, [*overrides, *given.dotted]))
     print(choice.text(), flush=True)

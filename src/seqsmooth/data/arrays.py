@@ -50,7 +50,7 @@ class ArrayWriter:
         """Write some more rows."""
         block = np.ascontiguousarray(block, dtype=self.dtype)
         if block.shape[1:] != self.shape:
-            raise ValueError(f"`block` must be of rows of shape {self.shape}, but is of {block.shape[1:]} instead.")
+            raise ValueError(f"`block` must be of rows of shape {self.shape}; it is of {block.shape[1:]}.")
         self._file.write(block.data if block.size else b"")
         self.rows += len(block)
 
@@ -96,11 +96,11 @@ def open_array(path: str | os.PathLike[str], *, dimensions: int | None = None) -
     try:
         array = np.load(path, mmap_mode="r", allow_pickle=False)
     except OSError as error:
-        raise ValueError(f"`{path}` must be a file that can be read, but is not: {error.strerror or error}.") from error
+        raise ValueError(f"`{path}` must be a file that can be read; it is not: {error.strerror or error}.") from error
     except (ValueError, EOFError) as error:
-        raise ValueError(f"`{path}` must be a whole .npy file, but is damaged or something else instead.") from error
+        raise ValueError(f"`{path}` must be a whole .npy file; it is damaged or something else.") from error
     if not isinstance(array, np.ndarray) or (dimensions is not None and array.ndim != dimensions):
         wanted = "" if dimensions is None else f" of {dimensions} dimensions"
-        raise ValueError(f"`{path}` must be one array{wanted}, but is something else instead.")
+        raise ValueError(f"`{path}` must be one array{wanted}; it is something else.")
     # A plain array over the same memory: numpy's own subclass makes every look at it several times slower.
     return array.view(np.ndarray)

@@ -58,9 +58,9 @@ def fetch(
         _download(remote, part, progress)
     except (urllib.error.URLError, TimeoutError, ConnectionError, http.client.HTTPException) as error:
         reason = getattr(error, "reason", None) or error
-        raise ValueError(f"`{remote.url}` must be within reach, but is not: {reason} ({way_out}).") from error
+        raise ValueError(f"`{remote.url}` must be within reach; it is not: {reason} ({way_out}).") from error
     except OSError as error:
-        raise ValueError(f"`{folder}` must be a folder that can be written, but is not: {error.strerror}.") from error
+        raise ValueError(f"`{folder}` must be a folder that can be written; it is not: {error.strerror}.") from error
     _check(part, whole, remote)
     part.replace(whole)
     return whole
@@ -117,6 +117,6 @@ def unpack(archive: Path, folder: Path) -> Path:
         shutil.unpack_archive(archive, unfinished, filter=None if archive.suffix == ".zip" else "data")
     except (shutil.ReadError, OSError, EOFError, ValueError) as error:
         shutil.rmtree(unfinished, ignore_errors=True)
-        raise ValueError(f"`{archive}` must be a whole archive, but is damaged or something else instead.") from error
+        raise ValueError(f"`{archive}` must be a whole archive; it is damaged or something else.") from error
     unfinished.rename(there)
     return there

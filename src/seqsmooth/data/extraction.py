@@ -85,7 +85,7 @@ def extract(
         assert writer is not None
         writer.close()
     except OSError as error:
-        raise ValueError(f"`{part}` must be a file that can be written, but is not: {error.strerror}.") from error
+        raise ValueError(f"`{part}` must be a file that can be written; it is not: {error.strerror}.") from error
     finally:
         if writer is not None:
             writer.abandon()

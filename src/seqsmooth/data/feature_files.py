@@ -55,7 +55,7 @@ def read_features(
         return FeatureStore(_ids(list(read_lines(beside, "feature ids"))), array)
     if path.suffix in (".h5", ".hdf5"):
         return Hdf5(path, ids, key)
-    raise ValueError(f"`features` must be {_FORMS}, but is {path} instead.")
+    raise ValueError(f"`features` must be {_FORMS}; it is {path}.")
 
 
 class _Listed(ABC):
@@ -294,4 +294,4 @@ def _reading(file: Path) -> Iterator[None]:
     except (OSError, EOFError, ValueError, zipfile.BadZipFile, zlib.error) as error:
         if str(error).startswith("`key`"):
             raise
-        raise ValueError(f"`{file}` must be a whole .npz file, but is damaged or something else instead.") from error
+        raise ValueError(f"`{file}` must be a whole .npz file; it is damaged or something else.") from error

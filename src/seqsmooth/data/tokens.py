@@ -52,7 +52,7 @@ class TokenStore:
         except ValueError as error:
             if "offsets" not in str(error):
                 raise
-            raise ValueError(f"`{path}.ids.npy` must be as long as its offsets say, but is not.") from error
+            raise ValueError(f"`{path}.ids.npy` must be as long as its offsets say; it is not.") from error
 
     def __len__(self) -> int:
         return len(self.offsets) - 1

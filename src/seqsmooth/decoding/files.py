@@ -134,9 +134,7 @@ class HypothesisFile:
             same = json.loads(header) == self._header
             items = [_item(line) for line in lines]
         except ValueError as error:
-            raise ValueError(
-                f"`partial` must be {rule}, but {self.partial} is damaged or something else instead."
-            ) from error
+            raise ValueError(f"`partial` must be {rule}; {self.partial} is damaged or something else.") from error
         hypotheses = dict(items)
         same = same and hypotheses.keys() <= self._known and len(hypotheses) == len(lines)
         checks.must(same, "partial", rule, f"{self.partial} of another run")
@@ -202,7 +200,7 @@ def load_hypotheses(path: str | os.PathLike[str]) -> list[tuple[Id, list[Hypothe
             items.append(_item(line))
         except ValueError as error:
             rule = '`path` must hold a line {"id": ..., "hypotheses": [...]} for each item'
-            raise ValueError(f"{rule}, but line {number} of {path} is damaged or something else instead.") from error
+            raise ValueError(f"{rule}; line {number} of {path} is damaged or something else.") from error
     return items
 
 

@@ -33,7 +33,7 @@ def atomic_write(path: str | os.PathLike[str]) -> Iterator[BinaryIO]:
         unfinished.replace(target)
     except OSError as error:
         raise ValueError(
-            f"`{path}` must be a file that can be written, but is not: {error.strerror or error}."
+            f"`{path}` must be a file that can be written; it is not: {error.strerror or error}."
         ) from error
     finally:
         with suppress(OSError):  # where nothing can be written nothing can be removed, and the reason is known
@@ -62,7 +62,7 @@ def atomic_folder(path: str | os.PathLike[str]) -> Iterator[Path]:
         path.parent.mkdir(parents=True, exist_ok=True)
         lock = path.with_name(f".{path.name}.lock").open("wb")
     except OSError as error:
-        raise ValueError(f"`{path}` must be a folder that can be written, but is not: {error.strerror}.") from error
+        raise ValueError(f"`{path}` must be a folder that can be written; it is not: {error.strerror}.") from error
     with lock:
         rule = "written by one process at a time"
         checks.must(try_lock(lock), str(path), rule, "being written by another")
@@ -77,7 +77,7 @@ def atomic_folder(path: str | os.PathLike[str]) -> Iterator[Path]:
             unfinished.rename(path)
         except OSError as error:
             raise ValueError(
-                f"`{path}` must be a folder that can be written, but is not: {error.strerror or error}."
+                f"`{path}` must be a folder that can be written; it is not: {error.strerror or error}."
             ) from error
         finally:
             shutil.rmtree(unfinished, ignore_errors=True)

@@ -74,7 +74,7 @@ def read_json(path: str | os.PathLike[str], name: str = "json") -> Any:
         return json.loads(read_text(path, name))
     except json.JSONDecodeError as error:
         where = f"line {error.lineno}, column {error.colno}"
-        raise ValueError(f"`{name}` must be whole JSON, but {path} is damaged at {where} instead.") from error
+        raise ValueError(f"`{name}` must be whole JSON; {path} is damaged at {where}.") from error
     except RecursionError as error:
         raise ValueError(f"`{name}` must be whole JSON, but {path} is nested too deeply.") from error
 
@@ -109,9 +109,9 @@ def read_record(
         name: the argument that an error is about; the path itself by default.
         kind: the value of its key "kind".
     """
-    subject, place = (f"`{path}`", "") if name is None else (f"`{name}`", f"{path} ")
+    subject, place = (f"`{path}`", "it") if name is None else (f"`{name}`", f"{path}")
     unreadable = (
-        "must be a file that can be read, but is not" if name is None else f"must be {rule}, but {path} cannot be read"
+        "must be a file that can be read; it is not" if name is None else f"must be {rule}, but {path} cannot be read"
     )
     try:
         value = json.loads(Path(path).read_text(encoding="utf-8"))
@@ -121,7 +121,7 @@ def read_record(
     except OSError as error:
         raise ValueError(f"{subject} {unreadable}: {error.strerror or error}.") from error
     except (AttributeError, KeyError, TypeError, ValueError, RecursionError) as error:
-        raise ValueError(f"{subject} must be {rule}, but {place}is damaged or something else instead.") from error
+        raise ValueError(f"{subject} must be {rule}; {place} is damaged or something else.") from error
 
 
 def _open(path: Path) -> IO[bytes]:
@@ -131,4 +131,4 @@ def _open(path: Path) -> IO[bytes]:
 
 
 def _damaged_gzip(name: str, path: Path) -> ValueError:
-    return ValueError(f"`{name}` must be a whole gzip file, but {path} is damaged instead.")
+    return ValueError(f"`{name}` must be a whole gzip file; {path} is damaged.")

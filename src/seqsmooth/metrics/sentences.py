@@ -186,7 +186,7 @@ def _from_zero(hypotheses: SystemOutput, references: References, subset: bool, f
         return False
     if first is None:
         raise ValueError(
-            f"`first` must be 0 or 1, the id of the first line of {references.path}, but is not given, and the ids of "
+            f"`first` must be 0 or 1, the id of the first line of {references.path}; it is not given, and the ids of "
             f"{hypotheses.path} fit both."
         )
     return first == 0

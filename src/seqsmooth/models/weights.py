@@ -46,7 +46,7 @@ def load_weights(path: Path, model: nn.Module, **facts: object) -> None:
             metadata = json.loads((file.metadata() or {}).get("seqsmooth", "{}"))
             tensors = {name: file.get_tensor(name) for name in file.keys()}  # noqa: SIM118
     except (SafetensorError, OSError, ValueError) as error:
-        raise ValueError(f"`{path}` must be a safetensors file, but is damaged or something else instead.") from error
+        raise ValueError(f"`{path}` must be a safetensors file; it is damaged or something else.") from error
     checks.must(metadata.get("kind") == KIND, "weights", "a file that seqsmooth wrote", str(path))
     for name, fact in facts.items():
         other = metadata.get(name)

@@ -28,14 +28,14 @@ def require(condition: bool, sentence: str) -> None:
 
 
 def wrong(name: str, rule: str, value: object) -> ValueError:
-    """The sentence "`name` must be <rule>, but is <value> instead.", where it takes time to put it together."""
-    return ValueError(f"`{name}` must be {rule}, but is {value} instead.")
+    """The sentence "`name` must be <rule>; it is <value>.", where it takes time to put it together."""
+    return ValueError(f"`{name}` must be {rule}; it is {value}.")
 
 
 def missing(package: str, what: str, extra: str) -> ValueError:
     """The sentence for a package that is not installed, and the way out."""
     way_out = f"pip install 'seqsmooth[{extra}]'"
-    return ValueError(f"`{package}` must be installed for {what}, but is missing instead ({way_out}).")
+    return ValueError(f"`{package}` must be installed for {what} ({way_out}).")
 
 
 def positive(name: str, value: float) -> float:

@@ -191,7 +191,7 @@ def _with_baseline(table: Table, name: str) -> Table:
         names = ", ".join(row.label for row in table.rows)
         of = f" of {table.name}" if table.name else ""
         raise ValueError(
-            f"`baseline` must be the name of one row of every table, but is {name!r}; the rows{of} are {names}."
+            f"`baseline` must be the name of one row of every table; it is {name!r}; the rows{of} are {names}."
         )
     return table if row is None else replace(table, baseline=row.label)
 

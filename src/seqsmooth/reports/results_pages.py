@@ -118,7 +118,7 @@ def write_results(folder: Path, out: Path) -> list[Page]:
     files = {out if number == 0 else beside / f"{page.name}.md": page.text for number, page in enumerate(pages)}
     for path in files:
         ours = not path.exists() or _is_ours(path)
-        checks.must(ours, "out", "new, or pages of `seqsmooth report results`", f"{path}, which is something else,")
+        checks.must(ours, "out", "new, or pages of `seqsmooth report results`", f"{path}, which is something else")
     files |= {beside / name: svg for page in pages for name, svg in page.charts.items()}
     if len(files) > 1:
         beside.mkdir(exist_ok=True)

@@ -64,7 +64,7 @@ def shown_metrics(table: Table, wanted: Sequence[str] | None = None) -> tuple[st
     for name in wanted or ():
         for label, record in records:
             rule = f"one that all runs are scored by (`seqsmooth decode RUN --metrics {name}`)"
-            checks.must(name in record.scores, "metrics", rule, f"{name}, which {label} lacks,")
+            checks.must(name in record.scores, "metrics", rule, f"{name}, which {label} lacks")
     names = TASKS[table.task].table if wanted is None else tuple(wanted)
     return tuple(name for name in names if all(name in record.scores for _, record in records))
 

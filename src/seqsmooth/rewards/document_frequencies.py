@@ -114,7 +114,7 @@ class DocumentFrequencies:
                     raise ValueError("its parts do not agree")
         except _DAMAGE as error:
             rule = "a file written by `DocumentFrequencies.save`"
-            raise ValueError(f"`path` must be {rule}, but {path} is damaged or something else instead.") from error
+            raise ValueError(f"`path` must be {rule}; {path} is damaged or something else.") from error
         return cls(documents, keys, counts)
 
     def __repr__(self) -> str:
@@ -199,7 +199,7 @@ def _flatten(documents: Iterable[Sequence[Sequence[int]]]) -> tuple[_Ints, _Ints
                 ids.extend(caption)
     except (TypeError, OverflowError) as error:
         rule = "an iterable of documents, each a sequence of captions, each a sequence of token ids"
-        raise ValueError(f"`documents` must be {rule}, but is something else instead ({error}).") from error
+        raise ValueError(f"`documents` must be {rule}; it is something else ({error}).") from error
     flat = np.array(ids, dtype=np.int64)
     caption_of = np.repeat(np.arange(len(sizes)), sizes)
     document_of = np.repeat(np.arange(len(captions)), captions)[caption_of]

@@ -73,7 +73,7 @@ def _karpathy_images(content: dict[str, Any], path: str | os.PathLike[str]) -> l
             identity = names.get("cocoid", names.get("imgid", place - 1))
             images.append(CaptionedImage(identity, str(image["split"]), captions, names))
         except (KeyError, TypeError, AttributeError) as error:
-            raise ValueError(f"Image {place} of {path} must be {_KARPATHY}, but is something else instead.") from error
+            raise ValueError(f"Image {place} of {path} must be {_KARPATHY}; it is something else.") from error
     return images
 
 
@@ -106,7 +106,7 @@ def _coco_annotations(content: dict[str, Any], path: str | os.PathLike[str]) -> 
             caption = _caption({"raw": entry["caption"]})
             captions.setdefault(_identity(entry["image_id"]), []).append(caption)
         except (KeyError, TypeError) as error:
-            raise ValueError(f"Annotation {place} of {path} must be {rule}, but is something else instead.") from error
+            raise ValueError(f"Annotation {place} of {path} must be {rule}; it is something else.") from error
     images = []
     for identity, several in captions.items():
         names: dict[str, int | str] = {"cocoid": identity}

@@ -118,7 +118,7 @@ class HuggingFaceTokeniser:
             try:
                 self._tokenizer = tokenizers.Tokenizer.from_file(name)
             except Exception as error:  # the package raises nothing narrower
-                raise ValueError(f"`name` must be a tokenizer.json, but {name} is something else instead.") from error
+                raise ValueError(f"`name` must be a tokenizer.json; {name} is something else.") from error
             self._split = self._pieces
         else:
             transformers = import_package("transformers", f"the tokeniser {name}", "hf")
@@ -126,7 +126,7 @@ class HuggingFaceTokeniser:
                 self._tokenizer = transformers.AutoTokenizer.from_pretrained(name)
             except (OSError, ValueError) as error:
                 rule = "a tokenizer.json, or the name or folder of a model that can be loaded"
-                raise ValueError(f"`name` must be {rule}, but is {name!r} instead.") from error
+                raise ValueError(f"`name` must be {rule}; it is {name!r}.") from error
             self._split = self._tokenizer.tokenize
         self._mark, self._unknown = _mark_and_unknown(self._tokenizer, name)
 

@@ -104,8 +104,8 @@ class WordVectors:
             except ValueError as error:
                 rule = f"a text file of words and {dim or 'their'} numbers each"
                 raise ValueError(f"`path` must be {rule}, but line {number} of {path} is not.") from error
-        checks.must(dim > 0, "path", "a file of word vectors", f"{path}, which is empty,")
-        checks.must(promised <= len(rows), "path", "a whole file, as its first line says", f"{path}, cut short,")
+        checks.must(dim > 0, "path", "a file of word vectors", f"{path}, which is empty")
+        checks.must(promised <= len(rows), "path", "a whole file, as its first line says", f"{path}, cut short")
         return cls(tuple(rows), torch.from_numpy(np.stack(list(rows.values()))) if rows else torch.zeros(0, dim))
 
 

@@ -120,7 +120,7 @@ class Builder:
             self._vectors[name, vocabulary.checksum] = WordVectors.load(path, only=vocabulary)
         values, known = self._vectors[name, vocabulary.checksum].align(vocabulary, eos=eos)
         some = bool(known[len(SPECIALS) :].any())
-        checks.must(some, key, "of words of this vocabulary", f"{name}, which has none of them,")
+        checks.must(some, key, "of words of this vocabulary", f"{name}, which has none of them")
         return values, known
 
     def _initial(self, name: str, vocabulary: Vocabulary, size: int, key: str) -> Tensor:  # (V, E)

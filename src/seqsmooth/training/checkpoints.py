@@ -101,7 +101,7 @@ class Checkpoints(Checkpoint):
                 unfinished.replace(path)
         except (OSError, RuntimeError) as error:  # torch says RuntimeError where the disk is full
             why = getattr(error, "strerror", None) or error
-            raise ValueError(f"`{path}` must be a file that can be written, but is not: {why}.") from error
+            raise ValueError(f"`{path}` must be a file that can be written; it is not: {why}.") from error
         finally:
             if trainer.is_global_zero:
                 unfinished.unlink(missing_ok=True)

@@ -56,7 +56,7 @@ def find_corpus(folder: str | os.PathLike[str]) -> Path:
         if (place / "corpus.json").is_file():
             return place.resolve()
     hint = "" if below else f" (${DATA} may name the folder it is in)"
-    raise checks.wrong("data.folder", f"what `seqsmooth prepare` wrote{hint}", f"{folder}, where there is no corpus,")
+    raise checks.wrong("data.folder", f"what `seqsmooth prepare` wrote{hint}", f"{folder}, where there is no corpus")
 
 
 def find_beside(corpus: Path, name: str, key: str) -> Path:

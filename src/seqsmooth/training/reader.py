@@ -110,7 +110,7 @@ def _record(kind: type, value: Any, key: str) -> Any:
     for name, item in known.items():
         optional = item.default is not dataclasses.MISSING or item.default_factory is not dataclasses.MISSING
         if name not in value and not optional:
-            raise ValueError(f"`{dotted}{name}` must be given in a config, but is not.")
+            raise ValueError(f"`{dotted}{name}` must be given in a config; it is not.")
     return kind(**{name: _field(known[name], hints[name], given, dotted + name) for name, given in value.items()})
 
 
@@ -139,7 +139,7 @@ def _choose(records: Mapping[str, Any], value: Any, key: str) -> Any:
     kind = value.get("kind")
     if kind not in records:
         listed = ", ".join(f"`{name}`" for name in records)
-        raise ValueError(f"`{key}.kind` must be one of {listed}, but is {_quote(kind)} instead.")
+        raise ValueError(f"`{key}.kind` must be one of {listed}; it is {_quote(kind)}.")
     return _record(records[kind], value, key)
 
 

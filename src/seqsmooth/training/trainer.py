@@ -148,7 +148,7 @@ def _check(config: Config, builder: Builder) -> None:
         written = np.diff(corpus.split(config.data.validation).firsts)[: validation.limit]
         without = int((written == 0).sum())
         rule = "a split whose items all have references"
-        checks.must(without == 0, "data.validation", rule, f"{config.data.validation}, where {without} have none,")
+        checks.must(without == 0, "data.validation", rule, f"{config.data.validation}, where {without} have none")
     check_loggers(section.loggers)
     if config.objective.anneal:
         for epoch in (0, section.max_epochs - 1):  # between them, every number is between what it is at the two
@@ -257,7 +257,7 @@ def _read_checkpoint(run: Run) -> dict[str, Any] | None:
     try:
         checkpoint: dict[str, Any] = torch.load(run.last, map_location="cpu", weights_only=True)["seqsmooth"]
     except Exception as error:
-        raise ValueError(f"`{run.last}` must be a checkpoint of this run, but is damaged instead.") from error
+        raise ValueError(f"`{run.last}` must be a checkpoint of this run; it is damaged.") from error
     return checkpoint
 
 

@@ -187,7 +187,7 @@ def _check_members(runs: Sequence[Run]) -> None:
         twice = any(run.folder.resolve() == other.folder.resolve() for other in runs[:place])
         checks.must(not twice, "runs", "different from each other", f"{run.folder} twice")
         same = run.manifest["data"]["fingerprint"] == runs[0].manifest["data"]["fingerprint"]
-        checks.must(same, "runs", f"of the corpus of {runs[0].folder}", f"{run.folder}, whose corpus is another,")
+        checks.must(same, "runs", f"of the corpus of {runs[0].folder}", f"{run.folder}, whose corpus is another")
 
 
 def _reuse(path: Path, settings: dict[str, Any], ids: Sequence[int | str], *, overwrite: bool) -> Written | None:
@@ -266,6 +266,6 @@ def _load(runs: list[Run], options: DecodingOptions, corpus: Corpus, device: tor
 def _checksum(path: Path) -> str:
     import hashlib
 
-    checks.must(path.is_file(), "run", "one that has saved weights", f"{path.parent.parent}, which has none,")
+    checks.must(path.is_file(), "run", "one that has saved weights", f"{path.parent.parent}, which has none")
     with path.open("rb") as file:
         return hashlib.file_digest(file, "sha256").hexdigest()[:16]

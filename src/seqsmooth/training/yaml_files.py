@@ -13,13 +13,13 @@ def load_yaml(path: Path) -> dict[str, Any]:
     try:
         text = path.read_text(encoding="utf-8")
     except OSError as error:
-        raise ValueError(f"`{path}` must be a file that can be read, but is not: {error.strerror}.") from error
+        raise ValueError(f"`{path}` must be a file that can be read; it is not: {error.strerror}.") from error
     except UnicodeDecodeError as error:
-        raise ValueError(f"`{path}` must be text in UTF-8, but is not at byte {error.start}.") from error
+        raise ValueError(f"`{path}` must be text in UTF-8; it is not at byte {error.start}.") from error
     values = parse_yaml(text, str(path))
     if not isinstance(values, dict):
         value = "nothing" if values is None else repr(values)
-        raise ValueError(f"`{path}` must be a YAML file of keys and values, but is {value} instead.")
+        raise ValueError(f"`{path}` must be a YAML file of keys and values; it is {value}.")
     return values
 
 
@@ -32,7 +32,7 @@ def parse_yaml(text: str, where: str) -> Any:
     except yaml.YAMLError as error:
         mark = getattr(error, "problem_mark", None)
         place = f" at line {mark.line + 1}" if mark is not None else ""
-        raise ValueError(f"{where} must be YAML, but is not{place}: {getattr(error, 'problem', error)}.") from error
+        raise ValueError(f"{where} must be YAML; it is not{place}: {getattr(error, 'problem', error)}.") from error
 
 
 @lru_cache(maxsize=1024)

@@ -32,7 +32,7 @@ def prepare_scenes(
         corpus = open_corpus(folder)
         rule = f"a folder that is not there yet, or the scenes of seed {seed} and {sizes or 'the usual sizes'}"
         same = corpus.made_from.get("scenes") == origin["scenes"]
-        checks.must(same, "data", rule, f"{folder}, which is another corpus,")
+        checks.must(same, "data", rule, f"{folder}, which is another corpus")
         return corpus
     folder.absolute().parent.mkdir(parents=True, exist_ok=True)
     scenes = make_scenes(seed, **sizes, progress=progress)

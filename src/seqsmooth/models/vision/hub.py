@@ -47,7 +47,7 @@ class HubEncoder(ImageEncoder):
                 network = transformers.AutoModel.from_config(transformers.AutoConfig.from_pretrained(name))
         except (OSError, ValueError) as error:
             rule = "the name or folder of a vision model that can be loaded"
-            raise ValueError(f"`name` must be {rule}, but is {name!r} instead.") from error
+            raise ValueError(f"`name` must be {rule}; it is {name!r}.") from error
         if isinstance(getattr(network, "pooler", None), nn.Module):
             network.pooler = nn.Identity()  # pooled here; unused weights would get no gradient
         mean, scale = _colours(transformers, name)
@@ -73,5 +73,5 @@ def _colours(transformers: Any, name: str) -> tuple[tuple[float, ...], tuple[flo
         return IMAGENET_MEAN, IMAGENET_SCALE
     except ValueError as error:
         rule = "one whose preprocessor_config.json holds numbers"
-        raise ValueError(f"`name` must be {rule}, but is {name!r} instead.") from error
+        raise ValueError(f"`name` must be {rule}; it is {name!r}.") from error
     return mean, scale
