@@ -5,11 +5,10 @@ from __future__ import annotations
 import os
 import zipfile
 import zlib
-from abc import ABC, abstractmethod
-from collections.abc import Iterator, Mapping, Sequence
+from abc import abstractmethod
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
-from functools import cached_property
+from copy import copy
 from pathlib import Path
 from typing import Any
 
@@ -17,7 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from seqsmooth.data.arrays import open_array
-from seqsmooth.data.features import FeatureSource, FeatureStore, Id, places, rows_at_a_time
+from seqsmooth.data.features import FeatureSource, FeatureStore, Id
 from seqsmooth.files.reading import read_lines
 from seqsmooth.ops import checks
 from seqsmooth.packages import import_package
@@ -58,52 +57,30 @@ def read_features(
     raise ValueError(f"`features` must be {_FORMS}; it is {path}.")
 
 
-class _Listed(ABC):
+class _Listed(FeatureSource):
     """Features whose shapes are known before the values are read: a file an image, or HDF5."""
 
-    ids: Sequence[Id]
-    shapes: list[tuple[int, ...]]
-    dtype: np.dtype[Any]
-    encoder: str | None = None
-
-    @cached_property
-    def places(self) -> Mapping[Id, int]:
-        """The row of each id."""
-        return places(self.ids)
-
-    @cached_property
-    def varying(self) -> bool:
-        """Whether images have different numbers of regions."""
-        return len(set(self.shapes)) > 1
-
-    @property
-    def row_shape(self) -> tuple[int, ...]:
-        """The shape of a row of the array on disk."""
-        return self.shapes[0][1:] if self.varying else self.shapes[0]
-
-    @cached_property
-    def counts(self) -> NDArray[np.int64] | None:  # (N,)
-        """The number of regions of each image; None where all have as many."""
-        return np.array([shape[0] for shape in self.shapes], dtype=np.int64) if self.varying else None
-
-    def blocks(self, rows: NDArray[np.int64]) -> Iterator[NDArray[Any]]:
-        """The values of some rows, some at a time."""
-        step = rows_at_a_time(max(self.shapes), self.dtype)
-        for begin in range(0, len(rows), step):
-            some = [self._value(int(row)) for row in rows[begin : begin + step]]
-            yield np.concatenate(some) if self.varying else np.stack(some)
+    def values(self, rows: NDArray[np.int64]) -> NDArray[Any]:
+        """The values of a few rows."""
+        values = [self._value(int(row)) for row in rows]
+        return np.stack(values) if self.counts is None else np.concatenate(values)
 
     @abstractmethod
     def _value(self, row: int) -> NDArray[Any]:
         """The value of one row."""
 
-    def _check_shapes(self, path: Path) -> None:
-        shapes = set(self.shapes)
+    def _set_shapes(self, shapes: Sequence[tuple[int, ...]], path: Path) -> None:
+        """Set the shapes of the images, which may differ in the number of regions."""
+        distinct = set(shapes)
         checks.must(len(self.ids) > 0, "features", "of one image or more", f"{path}, which has none")
-        alike = len({shape[1:] for shape in shapes}) == 1 and len({len(shape) for shape in shapes}) == 1
-        same = alike and (len(shapes) == 1 or len(next(iter(shapes))) == 2)
-        sizes = " and ".join(str(shape) for shape in sorted(shapes)[:2])
+        alike = len({shape[1:] for shape in distinct}) == 1 and len({len(shape) for shape in distinct}) == 1
+        same = alike and (len(distinct) == 1 or len(shapes[0]) == 2)
+        sizes = " and ".join(str(shape) for shape in sorted(distinct)[:2])
         checks.must(same, "features", "of one size for all images, but for the number of regions", f"of {sizes}")
+        self.row_shape = self.shape = max(distinct)
+        if len(distinct) > 1:
+            self.row_shape = self.shape[1:]
+            self.counts = np.array([shape[0] for shape in shapes], dtype=np.int64)
 
 
 class Folder(_Listed):
@@ -120,8 +97,7 @@ class Folder(_Listed):
         self.files = sorted(file for file in path.iterdir() if file.suffix in (".npy", ".npz"))
         self.ids = _ids([file.stem for file in self.files])
         headers = [self._look(file) for file in self.files]
-        self.shapes = [_flat(shape) for shape, _ in headers]
-        self._check_shapes(path)
+        self._set_shapes([_flat(shape) for shape, _ in headers], path)
         self.dtype = np.result_type(*{dtype for _, dtype in headers})
 
     def _look(self, file: Path) -> tuple[tuple[int, ...], np.dtype[Any]]:
@@ -164,31 +140,28 @@ class Hdf5(_Listed):
             self.ids = self._row_ids(path, ids)
             rule = f"one for each of the {len(single)} rows of features"
             checks.must(len(self.ids) == len(single), "feature ids", rule, f"{len(self.ids)} of them")
-            self.shapes = [_flat(single.shape[1:])] * len(single)
+            shapes = [_flat(single.shape[1:])] * len(single)
             self.dtype = single.dtype
         else:
             self._all, self._each = None, group
             names = [name for name in group if isinstance(group[name], h5py.Dataset)]
             self.names, self.ids = names, _ids(names)
-            self.shapes = [_flat(group[name].shape) for name in names]
+            shapes = [_flat(group[name].shape) for name in names]
             self.dtype = np.result_type(*{group[name].dtype for name in names}) if names else np.dtype("f4")
-        self._check_shapes(path)
+        self._set_shapes(shapes, path)
 
-    def blocks(self, rows: NDArray[np.int64]) -> Iterator[NDArray[Any]]:
-        """The values of some rows, some at a time."""
+    def values(self, rows: NDArray[np.int64]) -> NDArray[Any]:
+        """The values of a few rows."""
         if self._all is None:
-            yield from super().blocks(rows)
-            return
-        step = rows_at_a_time(self.shapes[0], self.dtype)
-        for begin in range(0, len(rows), step):
-            # HDF5 reads rows in ascending order only.
-            some, inverse = np.unique(rows[begin : begin + step], return_inverse=True)
-            block = self._all[some][inverse]
-            yield block.reshape(len(block), *self.shapes[0])
+            return super().values(rows)
+        some, inverse = np.unique(rows, return_inverse=True)  # HDF5 reads rows in ascending order only
+        block: NDArray[Any] = self._all[some][inverse]
+        return block.reshape(len(block), *self.shape)
 
     def _value(self, row: int) -> NDArray[Any]:
         assert self._each is not None
-        return np.asarray(self._each[self.names[row]]).reshape(self.shapes[row])
+        value = np.asarray(self._each[self.names[row]])
+        return value.reshape(_flat(value.shape))
 
     def _row_ids(self, path: Path, ids: str | os.PathLike[str] | None) -> list[Id]:
         if ids is not None:
@@ -197,39 +170,6 @@ class Hdf5(_Listed):
         checks.must(there is not None, "feature ids", "given, or the dataset 'ids' of the file", f"in neither ({path})")
         values = self._file[there][:].tolist()
         return _ids([value.decode() if isinstance(value, bytes) else str(value) for value in values])
-
-
-@dataclass(frozen=True, eq=False)
-class Renamed:
-    """Features under other names."""
-
-    source: FeatureSource
-    ids: Sequence[Id]
-    places: Mapping[Id, int]
-
-    @property
-    def row_shape(self) -> tuple[int, ...]:
-        """The shape of a row of the array on disk."""
-        return self.source.row_shape
-
-    @property
-    def dtype(self) -> np.dtype[Any]:
-        """The type of the values."""
-        return self.source.dtype
-
-    @property
-    def encoder(self) -> str | None:
-        """The encoder that made the features; None where it is unknown."""
-        return self.source.encoder
-
-    @property
-    def counts(self) -> NDArray[np.int64] | None:  # (N,)
-        """The number of regions of each image; None where all have as many."""
-        return self.source.counts
-
-    def blocks(self, rows: NDArray[np.int64]) -> Iterator[NDArray[Any]]:
-        """The values of some rows, some at a time."""
-        return self.source.blocks(rows)
 
 
 def rename_features(features: FeatureSource, images: Sequence[CaptionedImage]) -> FeatureSource:
@@ -250,7 +190,9 @@ def rename_features(features: FeatureSource, images: Sequence[CaptionedImage]) -
     ids = list(features.ids)
     for name, row in best.items():
         ids[row] = name
-    return Renamed(features, ids, best)
+    renamed = copy(features)
+    renamed.ids, renamed.places = ids, best
+    return renamed
 
 
 def _ids(names: list[str]) -> list[Id]:

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import json
 import os
+from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from functools import cached_property
 from pathlib import Path
-from typing import Any, Protocol
+from typing import Any
 
 import numpy as np
 from numpy.typing import DTypeLike, NDArray
@@ -22,45 +23,60 @@ Id = int | str
 _BLOCK = 1 << 26  # bytes that are copied at a time
 
 
-class FeatureSource(Protocol):
-    """Features that can be written as a store, wherever they are."""
+class FeatureSource(ABC):
+    """Features that can be written as a store, wherever they are.
 
-    @property
-    def ids(self) -> Sequence[Id]:
-        """The ids of the images, one a row."""
-        ...
+    Attributes:
+        ids: of the images, one a row.
+        shape: of one image: (F,), or (R, D) for at most R regions; (3, S, S) for a picture.
+        row_shape: of a row of the array on disk: of an image, or of a region where their number varies.
+        dtype: of the values.
+        counts: the number of regions of each image; None where all have as many.
+        encoder: what made the features, and how it read the pictures; None where that is unknown.
+    """
 
-    @property
+    ids: Sequence[Id]
+    shape: tuple[int, ...]
+    row_shape: tuple[int, ...]
+    dtype: np.dtype[Any]
+    counts: NDArray[np.int64] | None = None  # (N,)
+    encoder: str | None = None
+
+    @cached_property
     def places(self) -> Mapping[Id, int]:
-        """The row of each id."""
-        ...
+        """The row of each id; an id that is there twice is refused."""
+        rows = {name: row for row, name in enumerate(self.ids)}
+        if len(rows) < len(self.ids):
+            row, twice = next((row, name) for row, name in enumerate(self.ids) if rows[name] != row)
+            repetition = f"{twice!r} in rows {row + 1} and {rows[twice] + 1}"
+            raise checks.wrong("ids of the features", "all different", repetition)
+        return rows
+
+    def rows(self, ids: Iterable[Id]) -> NDArray[np.int64]:
+        """Find the rows of some ids, all of which must be there."""
+        rows = []
+        for name in ids:
+            place = self.places.get(name)
+            checks.must(place is not None, "features", f"there for the image {name!r}", "missing")
+            rows.append(place)
+        return np.array(rows, dtype=np.int64)
 
     @property
-    def row_shape(self) -> tuple[int, ...]:
-        """The shape of a row of the array on disk: of an image, or of a region where their number varies."""
-        ...
-
-    @property
-    def dtype(self) -> np.dtype[Any]:
-        """The type of the values."""
-        ...
-
-    @property
-    def counts(self) -> NDArray[np.int64] | None:  # (N,)
-        """The number of regions of each image; None where all have as many."""
-        ...
-
-    @property
-    def encoder(self) -> str | None:
-        """The encoder that made the features, and how it read the pictures; None where that is unknown."""
-        ...
+    def images_at_once(self) -> int:
+        """How many images are copied at a time."""
+        return max(1, _BLOCK // max(1, int(np.prod(self.shape)) * self.dtype.itemsize))
 
     def blocks(self, rows: NDArray[np.int64]) -> Iterator[NDArray[Any]]:
         """The values of some rows, some at a time."""
-        ...
+        for begin in range(0, len(rows), self.images_at_once):
+            yield self.values(rows[begin : begin + self.images_at_once])
+
+    @abstractmethod
+    def values(self, rows: NDArray[np.int64]) -> NDArray[Any]:
+        """The values of a few rows; the regions of several images one after the other where their number varies."""
 
 
-class FeatureStore:
+class FeatureStore(FeatureSource):
     """Features by the id of their image: pooled (N, F), regions (N, R, D), or so many regions an image as it has.
 
     Or the pictures themselves: (N, 3, S, S), bytes.
@@ -101,45 +117,19 @@ class FeatureStore:
         self.array = array
         self.offsets = offsets
         self.encoder = encoder
+        self.dtype = array.dtype
+        self.row_shape = self.shape = tuple(array.shape[1:])
+        if offsets is not None:
+            self.counts = np.diff(offsets)
+            self.shape = (int(self.counts.max(initial=0)), *self.row_shape)
 
     def __len__(self) -> int:
         return len(self.ids)
-
-    @cached_property
-    def shape(self) -> tuple[int, ...]:
-        """The shape of one image: (F,), or (R, D) for at most R regions; (3, S, S) for a picture."""
-        if self.offsets is None:
-            return tuple(self.array.shape[1:])
-        return (int(np.diff(self.offsets).max(initial=0)), int(self.array.shape[1]))
 
     @property
     def pictures(self) -> bool:
         """Whether these are pictures, which nothing has looked at yet."""
         return is_picture(self.row_shape, self.dtype)
-
-    @property
-    def row_shape(self) -> tuple[int, ...]:
-        """The shape of a row of the array."""
-        return tuple(self.array.shape[1:])
-
-    @property
-    def dtype(self) -> np.dtype[Any]:
-        """The type of the values."""
-        return self.array.dtype
-
-    @cached_property
-    def counts(self) -> NDArray[np.int64] | None:  # (N,)
-        """The number of regions of each image; None where all have as many."""
-        return None if self.offsets is None else np.diff(self.offsets)
-
-    @cached_property
-    def places(self) -> Mapping[Id, int]:
-        """The row of each id."""
-        return places(self.ids)
-
-    def rows(self, ids: Iterable[Id]) -> NDArray[np.int64]:
-        """Find the rows of some ids, all of which must be there."""
-        return rows_of(self, ids)
 
     def read(
         self,
@@ -154,15 +144,11 @@ class FeatureStore:
         place = np.where(there, start[:, None] + column, start[:, None])
         return np.where(there[..., None], self.array[place], 0), there
 
-    def blocks(self, rows: NDArray[np.int64]) -> Iterator[NDArray[Any]]:
-        """The values of some rows, some at a time."""
-        step = rows_at_a_time(self.shape, self.dtype)
-        for begin in range(0, len(rows), step):
-            some = rows[begin : begin + step]
-            if self.offsets is None:
-                yield self.array[some]
-            else:
-                yield np.concatenate([self.array[self.offsets[row] : self.offsets[row + 1]] for row in some])
+    def values(self, rows: NDArray[np.int64]) -> NDArray[Any]:
+        """The values of a few rows."""
+        if self.offsets is None:
+            return self.array[rows]
+        return np.concatenate([self.array[self.offsets[row] : self.offsets[row + 1]] for row in rows])
 
     def save(self, path: str | os.PathLike[str]) -> None:
         """Write PATH.npy, PATH.json and, where the number of regions varies, PATH.offsets.npy."""
@@ -216,34 +202,9 @@ def write_features(
         json.dump(index, file)
 
 
-def places(ids: Sequence[Id]) -> dict[Id, int]:
-    """Map each id to its row; an id that is there twice is refused."""
-    rows = {name: row for row, name in enumerate(ids)}
-    if len(rows) < len(ids):
-        row, twice = next((row, name) for row, name in enumerate(ids) if rows[name] != row)
-        repetition = f"{twice!r} in rows {row + 1} and {rows[twice] + 1}"
-        raise checks.wrong("ids of the features", "all different", repetition)
-    return rows
-
-
-def rows_of(source: FeatureSource, ids: Iterable[Id]) -> NDArray[np.int64]:
-    """Find the rows of some ids, all of which must be there."""
-    rows = []
-    for name in ids:
-        place = source.places.get(name)
-        checks.must(place is not None, "features", f"there for the image {name!r}", "missing")
-        rows.append(place)
-    return np.array(rows, dtype=np.int64)
-
-
 def is_picture(shape: Sequence[int], dtype: np.dtype[Any]) -> bool:
     """Whether a row of this shape and type is a picture (3, S, S) of bytes."""
     return len(shape) == 3 and shape[0] == 3 and shape[1] == shape[2] and dtype == np.uint8
-
-
-def rows_at_a_time(shape: Sequence[int], dtype: np.dtype[Any]) -> int:
-    """Return how many images are copied at a time."""
-    return max(1, _BLOCK // max(1, int(np.prod(shape)) * dtype.itemsize))
 
 
 def convert(block: NDArray[Any], dtype: np.dtype[Any], images: Sequence[Id] = ()) -> NDArray[Any]:

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from functools import cached_property
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -12,14 +11,12 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
-from seqsmooth.data.features import Id, places
+from seqsmooth.data.features import FeatureSource, Id
 from seqsmooth.ops import checks
 
-_AT_A_TIME = 64  # so that progress is seen to move
 
-
-class Pictures:
-    """Files of pictures that can be written as a store of shape (N, 3, S, S), a `FeatureSource`.
+class Pictures(FeatureSource):
+    """Files of pictures that can be written as a store of shape (N, 3, S, S).
 
     Args:
         files: of each picture, by its id.
@@ -39,34 +36,19 @@ class Pictures:
         self.ids: Sequence[Id] = list(files)
         self.files = list(files.values())
         self.side = checks.at_least("side", side, 1)
+        self.row_shape = self.shape = (3, side, side)
+        self.dtype = np.dtype(np.uint8)
         self.read = read
         self.encoder = encoder
 
-    @cached_property
-    def places(self) -> Mapping[Id, int]:
-        """The row of each id."""
-        return places(self.ids)
-
     @property
-    def row_shape(self) -> tuple[int, ...]:
-        """The shape of a picture."""
-        return (3, self.side, self.side)
+    def images_at_once(self) -> int:
+        """Few, so that progress is seen to move."""
+        return 64
 
-    @property
-    def dtype(self) -> np.dtype[Any]:
-        """Bytes."""
-        return np.dtype(np.uint8)
-
-    @property
-    def counts(self) -> None:
-        """A picture is one row."""
-        return
-
-    def blocks(self, rows: NDArray[np.int64]) -> Iterator[NDArray[Any]]:
-        """The pictures of some rows, some at a time."""
-        for begin in range(0, len(rows), _AT_A_TIME):
-            some = [self.files[row] for row in rows[begin : begin + _AT_A_TIME]]
-            pictures = self.read(some)
-            checks.shape("images", pictures, len(some), *self.row_shape, letters="(n, 3, S, S)")
-            checks.must(pictures.dtype == torch.uint8, "images", "bytes", pictures.dtype)
-            yield pictures.numpy()
+    def values(self, rows: NDArray[np.int64]) -> NDArray[Any]:
+        """The pictures of a few rows."""
+        pictures = self.read([self.files[row] for row in rows])
+        checks.shape("images", pictures, len(rows), *self.shape, letters="(n, 3, S, S)")
+        checks.must(pictures.dtype == torch.uint8, "images", "bytes", pictures.dtype)
+        return pictures.numpy()

@@ -17,7 +17,7 @@ import numpy as np
 
 from seqsmooth.data.arrays import ArrayWriter
 from seqsmooth.data.corpus import KIND, Corpus, open_corpus
-from seqsmooth.data.features import FeatureSource, Id, is_picture, rows_of, write_features
+from seqsmooth.data.features import FeatureSource, Id, is_picture, write_features
 from seqsmooth.data.sides import Lines, Side, Text, check_words, encode, sentences
 from seqsmooth.files.atomic import atomic_folder, atomic_write_text
 from seqsmooth.ops import checks
@@ -74,7 +74,7 @@ def write_captions(
     side = side or Side()
     _check_splits(splits)
     _check_length(max_words)
-    known = features is None or hasattr(features, "row_shape")
+    known = features is None or isinstance(features, FeatureSource)
     checks.must(known, "features", "a FeatureStore, or None", checks.described(features))
     pictures = features is not None and is_picture(features.row_shape, features.dtype)
     checks.must(not pictures or dtype is None, "dtype", "left out for pictures, which are bytes", dtype)
@@ -254,7 +254,7 @@ def _write_features(
         with ArrayWriter(out / f"{name}.features.npy", np.int64) as rows:
             rows.append(np.arange(len(order), len(order) + len(ids)))
         order += ids
-    write_features(out / "features", features, rows_of(features, order), dtype, lambda done: progress(what, done))
+    write_features(out / "features", features, features.rows(order), dtype, lambda done: progress(what, done))
 
 
 def _count_documents(out: Path, documents: int, vocabulary: Vocabulary, progress: Progress) -> None:
