@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 
 from seqsmooth.data.batch import Batch
 from seqsmooth.data.buckets import make_buckets
-from seqsmooth.data.sources import BatchSource, Epoch, Resident, Streamed, Widths, resident_bytes
+from seqsmooth.data.sources import Epoch, Resident, Streamed, Widths, resident_bytes
 from seqsmooth.data.split import Split
 from seqsmooth.ops import checks
 
@@ -106,7 +106,7 @@ class Batches:
             size = resident_bytes(split, self._widths, count, width, vocabulary)
             resident = size <= (_free(self.device) if resident_limit is None else resident_limit)
         self.resident = resident
-        self._source: BatchSource
+        self._source: Resident | Streamed
         if self.resident:
             self._source = Resident(split, self._widths, count, width, self.device, vocabulary, self.shared)
         else:

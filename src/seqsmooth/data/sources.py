@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any, NamedTuple, Protocol
+from typing import Any, NamedTuple
 
 import numpy as np
 import torch
@@ -23,30 +23,12 @@ class Epoch(NamedTuple):
     bucket: NDArray[np.int8]  # (batches,)
     tokens: NDArray[np.int64]  # (batches,) of the targets, over all ranks
 
-    @classmethod
-    def empty(cls) -> Epoch:
-        """No batches."""
-        none = np.zeros((0, 0), dtype=np.int32)
-        return cls(none, none, np.zeros(0, dtype=np.int8), np.zeros(0, dtype=np.int64))
-
 
 class Widths(NamedTuple):
     """The shape of the batches of a bucket."""
 
     target: int
     source: int  # 0 where there are no sources
-
-
-class BatchSource(Protocol):
-    """Makes batches of an epoch."""
-
-    def begin(self, epoch: Epoch) -> None:
-        """Turn to an epoch."""
-        ...
-
-    def batch(self, number: int) -> Batch:
-        """Make a batch."""
-        ...
 
 
 class Streamed:
@@ -62,13 +44,14 @@ class Streamed:
         shared: so many targets in a row have one row of inputs.
     """
 
+    epoch: Epoch
+
     def __init__(self, split: Split, widths: tuple[Widths, ...], references: int, width: int, shared: int = 1) -> None:
         self.split = split
         self.shared = shared
         self.widths = widths
         self.references = references
         self.width = width
-        self.epoch = Epoch.empty()
 
     def begin(self, epoch: Epoch) -> None:
         """Turn to an epoch."""
@@ -138,7 +121,6 @@ class Resident:
         if references > 1:
             table = split.beside(np.arange(self.none + 1), references).astype(np.int32)
             self.beside = torch.from_numpy(table).to(device)  # (M + 1, R)
-        self.begin(Epoch.empty())
 
     def begin(self, epoch: Epoch) -> None:
         """Turn to an epoch: its order is copied to the device, once."""
