@@ -8,7 +8,7 @@ import torch
 import seqsmooth as ss
 from seqsmooth.data import Batch
 from seqsmooth.smoothing import Loss
-from seqsmooth.training.meter import Meter, corruption
+from seqsmooth.training.meter import Meter
 from seqsmooth.training.step import Report
 
 SPECIALS = ss.Specials(pad=0, bos=1, eos=2, unk=3)
@@ -70,8 +70,8 @@ def test_the_rate_of_corruption_is_that_of_the_law() -> None:
             vocab_size=12,
         ),
     ):
-        assert float(corruption(objective, BATCH)) == pytest.approx(0.3 * 5 / 7)
-    assert float(corruption(ss.mle(specials=SPECIALS, vocab_size=12), BATCH)) == 0
+        assert float(objective.change_rate(BATCH.targets, BATCH.references)) == pytest.approx(0.3 * 5 / 7)
+    assert float(ss.mle(specials=SPECIALS, vocab_size=12).change_rate(BATCH.targets)) == 0
 
 
 def test_the_rate_of_edits_is_measured_without_touching_any_generator() -> None:
@@ -82,6 +82,6 @@ def test_the_rate_of_edits_is_measured_without_touching_any_generator() -> None:
     for tau in (0.12, 0.3):
         objective = ss.Objective(ss.Edit(tau, alpha=0.5), lazy=False, specials=SPECIALS, vocab_size=50)
         before = torch.get_rng_state()
-        found.append(float(corruption(objective, batch)))
+        found.append(float(objective.change_rate(batch.targets, batch.references)))
         assert torch.equal(torch.get_rng_state(), before)
     assert 0 <= found[0] < found[1] < 1.5

@@ -225,12 +225,17 @@ class Objective(Precise):
         """Targets as this objective reads them: their `mask`, `tokens` and decoder `inputs`."""
         return Truth(targets, *self._reading, self.key, references, setting or self.setting)
 
+    @torch.no_grad()
     def change_rate(
         self,
         targets: Tensor,  # (B, T)
         references: Tensor | None = None,  # (B, R, S)
     ) -> Tensor:  # ()
-        """The share of positions that the sequence law changes, before its `alpha`, as far as it can be told."""
+        """The share of positions that the sequence law changes, before its `alpha`; 0 if the law cannot tell.
+
+        It is the law's own probability where that has a closed form. Where lengths change it is measured on one sample
+        of each sequence, with a generator of its own: training goes on as if nobody had looked.
+        """
         return self.sequence.change_rate(self.truth(targets, references))
 
     def _without_grad(

@@ -20,7 +20,7 @@ from seqsmooth.training.build import make_optimizer
 from seqsmooth.training.bundles import Bundle
 from seqsmooth.training.evaluation import Validator
 from seqsmooth.training.graphs import GraphedStep
-from seqsmooth.training.meter import Meter, corruption
+from seqsmooth.training.meter import Meter
 from seqsmooth.training.schedules import Schedule, set_rate
 from seqsmooth.training.step import Report, TrainingStep
 
@@ -212,7 +212,8 @@ class Learner(pl.LightningModule):
     def _log_training(self, batch: Batch | None = None) -> None:
         """Add a row to the log; this alone waits for the device."""
         assert self._meter is not None
-        read = self._meter.read(None if batch is None else corruption(self.objective, batch))
+        rate = None if batch is None else self.objective.change_rate(batch.targets, batch.references)
+        read = self._meter.read(rate)
         if read is None:
             return
         rule = f"finite (is `optimizer.lr` too high, or `optimizer.clip` absent?) up to step {self.steps_done}"

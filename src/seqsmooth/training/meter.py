@@ -9,9 +9,7 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor
 
-from seqsmooth.data import Batch
 from seqsmooth.ops.dispatch import finest
-from seqsmooth.smoothing import Objective
 from seqsmooth.training.step import Report
 
 
@@ -88,13 +86,3 @@ class Meter:
             tokens / seconds,
             int(steps),
         )
-
-
-@torch.no_grad()
-def corruption(objective: Objective, batch: Batch) -> Tensor:  # ()
-    """The share of the positions of a batch that the sequence law changes, before `alpha` takes its part.
-
-    It is the law's own probability where that has a closed form. Where lengths change it is measured on one sample of
-    each sequence, with a generator of its own: training goes on as if nobody had looked.
-    """
-    return objective.change_rate(batch.targets, batch.references)
