@@ -91,8 +91,6 @@ class Kept(ss.Uniform):
 class Renamed(ss.GroundTruth):
     """Takes the measure of the ground truth for its own."""
 
-    only_truth = False
-
     def measure(self, truth: Truth, *, lazy: bool, generator: Generator | None) -> ss.Candidates:
         made = ss.GroundTruth().measure(truth, lazy=lazy, generator=generator)
         return ss.Candidates(made.sequences, made.mask, made.weights, made.target, made.labels, made.count, made.ess)

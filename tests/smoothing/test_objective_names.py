@@ -58,7 +58,7 @@ def test_top_k_says_what_it_drops() -> None:
     dense = ss.Similarity(VECTORS, 0.4).rows(torch.arange(V))
     expected = 1 - dense.sort(-1, descending=True).values[:, :2].sum(-1)
     torch.testing.assert_close(law.dropped, expected, atol=1e-12, rtol=0)
-    assert f"drops {expected.mean():.1%} of the mass" in repr(law)
+    assert f"drops {expected.mean():.1%} of the mass" in repr(ss.Objective(token=law))
     assert (ss.Similarity(VECTORS, 0.4).dropped == 0).all()
     zero = ss.Similarity(VECTORS, 0.4, mode="top-k", k=2, tail="zero").rows(torch.arange(V))
     torch.testing.assert_close(zero.sum(-1), 1 - expected, atol=1e-12, rtol=0)

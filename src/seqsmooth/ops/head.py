@@ -98,6 +98,8 @@ class Head:
             lower = torch.get_autocast_dtype(hidden.device.type)
             hidden, weight = hidden.to(lower), weight.to(lower)
             bias = None if bias is None else bias.to(lower)
+        if hidden.dim() != 2 and not hidden.is_contiguous():
+            hidden = hidden.reshape(-1, hidden.shape[-1])  # one copy, of which the graph knows
         self.hidden, self.weight, self.bias, self.chunk = hidden, weight, bias, chunk
         self._fused = dispatch.fused(hidden, weight, bias)
         self._first: Logits | None = None

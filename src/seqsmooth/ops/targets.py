@@ -1,7 +1,8 @@
 """From the targets of a batch to what should be predicted: the truth itself, its expectation under a law, or samples.
 
-Each function is a launch or two of kernels where those run (`seqsmooth.ops.kernels.targets`), and plain torch
-elsewhere. The laws come from `seqsmooth.smoothing`: a kernel takes their numbers, plain torch calls their formulas.
+`truth`, `expectation`, `samples`, `draws` and `weigh` are a launch or two of kernels where those run
+(`seqsmooth.ops.kernels.targets`), and plain torch elsewhere; the others are plain torch. The laws come from
+`seqsmooth.smoothing`: a kernel takes their numbers, plain torch calls their formulas.
 """
 
 from __future__ import annotations
@@ -87,6 +88,8 @@ class ChangeLaw(Protocol):
 
     tau: float | None
     rate: float | None
+    in_kernels: bool
+    """Whether kernels have the formulas below."""
 
     def flip_probability(
         self,
@@ -111,6 +114,8 @@ class WeighingLaw(Protocol):
     tau: float
     alpha: float
     weights: Weighting
+    in_kernels: bool
+    """Whether kernels have the formula below."""
 
     def importance_weights(
         self,
@@ -172,7 +177,7 @@ def expectation(
         table: what stands for the table of the pool, multiplied by a token law beforehand.
         listed: whether the rows must be lists of tokens, as a token law that multiplies them wants them.
     """
-    if _fits(source, pool):
+    if _fits(source, pool, law):
         result: Candidates = dispatch.kernels("targets").expectation(source, pool, law, alpha, table, listed=listed)
         return result
     base = truth(source)
@@ -186,7 +191,7 @@ def samples(
     source: Source, pool: Pool, law: ChangeLaw, count: int, generator: Generator | None, alpha: float
 ) -> Candidates:
     """Samples of equal weight beside the truth, on the ground truth's prefix."""
-    if _fits(source, pool):
+    if _fits(source, pool, law):
         result: Candidates = dispatch.kernels("targets").samples(source, pool, law, count, generator, alpha)
         return result
     drawn = draws(source, pool, law, count, generator)
@@ -195,7 +200,7 @@ def samples(
 
 def draws(source: Source, pool: Pool, law: ChangeLaw, count: int, generator: Generator | None) -> Draws:
     """`count` independent samples of each sequence, with their probability."""
-    if _fits(source, pool):
+    if _fits(source, pool, law):
         result: Draws = dispatch.kernels("targets").draws(source, pool, law, count, generator)
         return result
     base = truth(source)
@@ -271,7 +276,8 @@ def stack(
 def weigh(source: Source, drawn: Draws, scores: Tensor, law: WeighingLaw, *, lazy: bool) -> Candidates:
     """The stack of draws that a law weighs by their scores (B, L)."""
     beside = drawn.truth
-    if beside is not None and beside.target.ids.shape[-1] > 1 and lazy and scores.is_floating_point():
+    laid_out = beside is not None and beside.target.ids.shape[-1] > 1
+    if beside is not None and laid_out and lazy and law.in_kernels and scores.is_floating_point():
         kernels = dispatch.kernels("importance")
         if scores.shape[1] <= kernels.MOST_SAMPLES:
             log_prob, batchwise = drawn.log_prob if law.weights == "literal" else None, law.weights == "batch"
@@ -319,8 +325,8 @@ def _marginals(source: Source, base: Candidates, pool: Pool, law: ChangeLaw) -> 
     return pool.index(base.labels[:, 0]), law.background(pi, others, inside)
 
 
-def _fits(source: Source, pool: Pool) -> bool:
-    """Whether kernels take these targets and this pool."""
-    if not (pool.alike and source.fused):
+def _fits(source: Source, pool: Pool, law: ChangeLaw) -> bool:
+    """Whether kernels take these targets, this pool and this law."""
+    if not (pool.alike and law.in_kernels and source.fused):
         return False
     return bool(source.targets.shape[1] <= dispatch.kernels("targets").MOST_STEPS)

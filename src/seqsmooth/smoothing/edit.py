@@ -11,10 +11,8 @@ from torch.nn import functional as F
 from seqsmooth.ops import checks, targets
 from seqsmooth.ops.candidates import Candidates
 from seqsmooth.ops.dispatch import finest
-from seqsmooth.ops.edit_distance import edit_distance
 from seqsmooth.ops.pools import is_any
 from seqsmooth.ops.sampling import Generator, categorical, uniforms
-from seqsmooth.ops.soft_target import IGNORED
 from seqsmooth.ops.targets import Draws
 from seqsmooth.smoothing.pools import PooledLaw, PoolName
 from seqsmooth.smoothing.records import Setting, Truth
@@ -110,15 +108,7 @@ class Edit(PooledLaw):
         order = keys.argsort(dim=-1, stable=True)[..., : steps + extra]
         mask = keys.gather(-1, order) < gone
         written = torch.cat([edited, added], -1).gather(-1, order)
-        return Draws(torch.where(mask, written, truth.filler), mask, None)
-
-    def change_rate(self, truth: Truth) -> Tensor:  # ()
-        """Edits a position, measured on one sample of each sequence; no generator of anybody else is touched."""
-        own = torch.Generator(truth.targets.device).manual_seed(0)
-        draws = self.draw(truth, 1, own)
-        base = targets.truth(truth)
-        distance = edit_distance(torch.where(draws.mask, draws.tokens, IGNORED), base.labels)
-        return distance.sum() / base.count.clamp_min(1)
+        return Draws(torch.where(mask, written, truth.filler), mask, None, truth=base)
 
     def _insertions(
         self,

@@ -82,6 +82,8 @@ class Hamming(PooledLaw):
         checks.flag("integrate", integrate)
         self.integrate = integrate
         self.substitutes = _check_substitutes(substitutes, self.pool)
+        kind = type(self)
+        self.in_kernels = (kind.flip_probability, kind.background) == (Hamming.flip_probability, Hamming.background)
 
     def flip_probability(
         self,
@@ -203,10 +205,10 @@ def _background(truth: Truth) -> DenseTable | None:
 
 def _substitution(law: Similarity, setting: Setting) -> Tensor:  # (V, V)
     """S without its diagonal and without the undrawn tokens, each row of mass 1, or 0 where nothing is left."""
-    kept = law.prepare(setting)
+    computed = law.computed(setting)
     table = torch.empty(law.vocab_size, law.vocab_size, dtype=law.units.dtype, device=law.units.device)
     for tokens in token_chunks(law.vocab_size, law.units.device):
-        rows = law.rows(tokens, kept)
+        rows = computed.rows(tokens)
         rows[torch.arange(len(tokens), device=rows.device), tokens] = 0
         for token in setting.specials.ids("undrawn"):
             rows[:, token] = 0

@@ -31,7 +31,7 @@ class Precise(nn.Module):
 
 
 class Tables(Precise):
-    """Tensors that a law computes once for an objective, and that move with it."""
+    """The tables that a law prepares for an objective; their tensors move with it."""
 
 
 class Law(Precise, ABC):

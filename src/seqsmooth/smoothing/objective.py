@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import itertools
 from dataclasses import replace
+from typing import Any
 
 import torch
 from torch import Tensor
@@ -25,6 +26,8 @@ from seqsmooth.smoothing.token_law import TokenLaw
 from seqsmooth.version import __version__
 
 _KEYS = itertools.count()
+_FIXED = ("sequence", "token", "specials", "lazy", "vocab_size", "ignore_index")
+"""Attributes that tables have been prepared for."""
 
 
 class Objective(Precise):
@@ -42,6 +45,9 @@ class Objective(Precise):
         specials: ids of special tokens; none by default.
         vocab_size: V, needed by `propose` only where nothing else tells it.
         ignore_index: a negative id that marks targets which are no positions, beside PAD.
+
+    The laws are parts of the objective: one law in two objectives is on one device with both, and its choices must not
+    change any more.
 
     Examples:
         >>> import seqsmooth as ss
@@ -94,18 +100,28 @@ class Objective(Precise):
         self.sequence, self.token = sequence, token
         setting = Setting(self.specials, self.vocab_size, lazy, token)
         self.token_tables = token.prepare(setting)
-        setting = replace(setting, token_tables=self.token_tables)
-        self.sequence_tables = sequence.prepare(setting)
-        self.setting = replace(setting, sequence_tables=self.sequence_tables)
-        self._reading = self.setting.reading(ignore_index)
-        self._laws = sequence, token  # a module looks its parts up slowly
-        # Where to look for all tensors: `buffers()` spends its time on their names.
+        self.sequence_tables = sequence.prepare(replace(setting, token_tables=self.token_tables))
+        self._reading = setting.reading(ignore_index)
+        self._collect()
+
+    def _collect(self) -> None:
+        """Note where the laws and all tensors are: a module looks its parts up slowly."""
+        sequence, token = self.sequence, self.token
+        tables = self.token_tables, self.sequence_tables
+        self.setting = Setting(self.specials, self.vocab_size, self.lazy, token, *tables)
+        self._laws = sequence, token
+        self._short = sequence.only_truth and _has_short_way(sequence, token)
         self._places = [
             (module._buffers, name)
             for module in self.modules()
             for name, value in module._buffers.items()
             if value is not None
         ]
+
+    def __setattr__(self, name: str, value: Any) -> None:
+        if name in _FIXED and "setting" in self.__dict__:
+            raise AttributeError(f"An objective keeps its `{name}`: make another one with Objective({name}=...).")
+        super().__setattr__(name, value)
 
     def propose(
         self,
@@ -242,6 +258,9 @@ class Objective(Precise):
         self, targets: Tensor, references: Tensor | None, generator: Generator | None, setting: Setting
     ) -> Candidates:
         """Propose with no graph: `torch.no_grad` takes longer than all the checks."""
+        if self._modules["token"] is not self.setting.token:  # in a replica of `nn.DataParallel`
+            self._collect()
+            setting = replace(self.setting, vocab_size=setting.vocab_size)
         before = torch.is_grad_enabled()
         torch._C._set_grad_enabled(False)
         try:
@@ -272,12 +291,14 @@ class Objective(Precise):
         if checks.visible(targets):
             self._check_values(truth)
         sequence, token = self._laws
-        candidates = token.smooth_truth(truth) if sequence.only_truth else None
+        candidates = token.smooth_truth(truth) if self._short else None
         if candidates is None:
             candidates = sequence.measure(truth, lazy=self.lazy, generator=generator)
             target = token.spread(candidates.target, setting, generator)
             candidates = aim(candidates, target if token.keeps_empty else target.where(candidates.mask))
-        return candidates if candidates.maker == self.key else replace(candidates, maker=self.key)
+        if candidates.maker == self.key:
+            return candidates
+        return replace(candidates, maker=self.key, bos=self.specials.bos)  # of a law that is not ours
 
     def _check_values(self, truth: Truth) -> None:
         """Look at the targets themselves, where that is free."""
@@ -354,3 +375,9 @@ def _loss(losses: RowLosses, candidates: Candidates, job: Job) -> Loss:
     if not job.reduced:
         total, nll = (part.view_as(candidates.sequences).sum(1) for part in losses)
     return Loss(total, nll, candidates.count, candidates.ess)
+
+
+def _has_short_way(sequence: SequenceLaw, token: TokenLaw) -> bool:
+    """Whether `smooth_truth` says what `measure` and `spread` would: neither has been overridden since."""
+    spreads = next(kind for kind in type(token).__mro__ if "spread" in vars(kind))
+    return type(sequence).measure is GroundTruth.measure and "smooth_truth" in vars(spreads)

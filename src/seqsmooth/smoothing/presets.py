@@ -30,7 +30,7 @@ class Common(TypedDict, total=False):
 
 
 def mle(**common: Unpack[Common]) -> Objective:
-    """MLE, and with `entropy=gamma` the MLE + gamma H of Pereyra et al. 2017.
+    """MLE: - sum_t ln p(y*_t | h_t), Eq. 4-5; with `entropy=gamma` the MLE + gamma H of Pereyra et al. 2017.
 
     Examples:
         >>> import torch
@@ -92,7 +92,9 @@ def seq(
     lazy: bool = True,
     **common: Unpack[Common],
 ) -> Objective:
-    """Seq and Seq lazy: Hamming, or with `reward` and `reward_tau` any reward by importance sampling.
+    """Seq and Seq lazy: - sum_y r(y|y*) ln p(y|x), Eq. 9, in a share `alpha`.
+
+    r is the Hamming law, or with `reward` and `reward_tau` the law of any reward, by importance sampling.
 
     Args:
         tau: temperature of the Hamming law (or give `rate`).

@@ -16,7 +16,7 @@ from seqsmooth.ops.sampling import Generator
 from seqsmooth.ops.targets import Draws, Weighting
 from seqsmooth.smoothing.law import Tables
 from seqsmooth.smoothing.records import Setting, Truth
-from seqsmooth.smoothing.sequence_law import SequenceLaw
+from seqsmooth.smoothing.sequence_law import SequenceLaw, measure_changes
 
 WEIGHTINGS: tuple[Weighting, ...] = ("tilted", "literal", "batch")
 
@@ -116,6 +116,7 @@ class Rewarded(SequenceLaw):
         if weights == "literal":
             rule = "a law that tells the probability of its draws, such as Hamming, with weights='literal'"
             checks.must(proposal.known_probability, "proposal", rule, checks.described(proposal))
+        self.in_kernels = type(self).importance_weights is Rewarded.importance_weights
         self.reward = reward
         self.proposal = proposal
         self.weights: Weighting = weights
@@ -142,9 +143,10 @@ class Rewarded(SequenceLaw):
         draws: Draws,
         real: Tensor,  # (B,) bool, items with any position
     ) -> tuple[Tensor, Tensor]:  # (B, L), ()
-        """Eq. 11: omega_l is the softmax over the samples of R_l / tau, or of R_l / tau - ln q_l ("literal").
+        """Weights omega_l of the samples: Eq. 11, softmax of R_l / tau - ln q_l, where `weights` is "literal".
 
-        The effective number of samples of an item is (sum w)^2 / sum w^2, on average.
+        "tilted" leaves ln q_l out, and "batch" divides exp(R_l / tau) by its mean over the batch. The effective number
+        of samples of an item is (sum w)^2 / sum w^2, on average.
         """
         # The best score is taken off before dividing, so that no temperature overflows; softmax does not mind.
         best = scores.amax(-1, keepdim=True)
@@ -166,9 +168,14 @@ class Rewarded(SequenceLaw):
         return weights, (ess * real).sum() / real.sum().clamp_min(1)
 
     def change_rate(self, truth: Truth) -> Tensor:  # ()
+        """The rate of the proposal, before the weights."""
+        rate: Callable[[Truth], Tensor] | None = getattr(self.proposal, "change_rate", None)
+        return measure_changes(self.proposal.draw, truth) if rate is None else rate(truth)
+
+    def remark(self, setting: Setting) -> str:
         """That of the proposal."""
-        rate: Callable[[Truth], Tensor] = getattr(self.proposal, "change_rate", super().change_rate)
-        return rate(truth)
+        remark: Callable[[Setting], str] | None = getattr(self.proposal, "remark", None)
+        return "" if remark is None else remark(setting)
 
     def options(self, setting: Setting | None = None) -> dict[str, object]:
         """Reward, proposal, temperature, samples, weights, mixing."""

@@ -20,14 +20,12 @@ from seqsmooth.smoothing.token_law import TokenLaw
 from seqsmooth.smoothing.token_matrix import (
     KeptMatrix,
     Mode,
-    TokenMatrix,
     TopTail,
     check_choices,
     check_shapes,
     draw_from,
     keep,
     multiply,
-    rows_of,
 )
 from seqsmooth.smoothing.token_vectors import Missing, apart, check_counts, unit_rows
 
@@ -104,7 +102,6 @@ class Similarity(TokenLaw):
         self.register_buffer("units", units, persistent=False)
         self.register_buffer("known", known, persistent=False)
         self.register_buffer("counts", check_counts(counts, self.beta, units), persistent=False)
-        self._mean_dropped: float | None = None
 
     @classmethod
     def from_model(
@@ -160,14 +157,16 @@ class Similarity(TokenLaw):
 
     def prepare(self, setting: Setting) -> KeptMatrix:
         """The matrix of the law, or what is kept of it, without mass for special tokens."""
-        known = self.known.clone()
-        for token in setting.specials.ids("unsmoothed"):
-            known[token] = False
-        scaled = SimilarityTable(self.units, known, self.tau / self.scale, self.beta / self.scale, self.counts)
-        kept = keep(scaled, self.alpha, self.mode, self.k, self.tail, self.stored)
-        if self.mode == "top-k" and kept.masses is not None:
-            self._mean_dropped = float(kept.masses.mean())
-        return kept
+        return keep(self.computed(setting), self.alpha, self.mode, self.k, self.tail, self.stored)
+
+    def computed(self, setting: Setting | None = None) -> SimilarityTable:
+        """S with rows that are computed when they are needed; no mass for the special tokens of a setting."""
+        known = self.known
+        if setting is not None and (unsmoothed := setting.specials.ids("unsmoothed")):
+            known = known.clone()
+            for token in unsmoothed:
+                known[token] = False
+        return SimilarityTable(self.units, known, self.tau / self.scale, self.beta / self.scale, self.counts)
 
     @torch.no_grad()
     def take(self, other: Similarity) -> None:
@@ -182,7 +181,10 @@ class Similarity(TokenLaw):
 
     @property
     def dropped(self) -> Tensor:  # (V,)
-        """The mass of each row that "top-k" leaves out, before any renormalising; 0 in the other modes."""
+        """The mass of each row that "top-k" leaves out, before any renormalising; 0 in the other modes.
+
+        Special tokens are ordinary here; `objective.token_tables.masses` has the mass that an objective drops.
+        """
         if self.mode != "top-k":
             return self.units.new_zeros(self.vocab_size)
         masses = self.prepare(Setting(Specials())).masses
@@ -192,20 +194,18 @@ class Similarity(TokenLaw):
     def rows(
         self,
         tokens: Tensor,  # (...)
-        kept: KeptMatrix | None = None,
+        setting: Setting | None = None,
     ) -> Tensor:  # (..., V)
-        """S in full for some tokens, or of an objective's matrix; the top-k one if that is the mode."""
+        """S in full for some tokens, the top-k one if that is the mode; `setting` is that of an objective."""
         checks.integers("tokens", tokens)
         checks.ids_below("tokens", tokens, self.vocab_size)
-        if kept is None:
-            kept = self.prepare(Setting(Specials())) if self.mode == "top-k" else None
-        known = self.known if kept is None else kept.known
-        table: TokenMatrix = SimilarityTable(
-            self.units, known, self.tau / self.scale, self.beta / self.scale, self.counts
-        )
-        if kept is not None and self.mode == "top-k":
-            table = kept.matrix(self.units, self.counts)
-        return rows_of(table, tokens.flatten(), self.units.dtype).reshape(*tokens.shape, self.vocab_size)
+        rows = self.computed(setting).rows(tokens.flatten())
+        if self.mode == "top-k":
+            assert self.k is not None
+            best = rows.topk(self.k, -1)
+            values = best.values / best.values.sum(-1, keepdim=True) if self.tail == "renormalise" else best.values
+            rows = torch.zeros_like(rows).scatter_(-1, best.indices, values)
+        return rows.view(*tokens.shape, self.vocab_size)
 
     def spread(self, target: SoftTarget, setting: Setting, generator: Generator | None) -> SoftTarget:
         """A row of M for each slot, or one of S beside it; rows of other tables are multiplied by M."""
@@ -244,7 +244,8 @@ class Similarity(TokenLaw):
 
     def options(self, setting: Setting | None = None) -> dict[str, object]:
         """The law and a checksum of its embeddings."""
-        vectors = (self.units, self.known) if self.counts is None else (self.units, self.known, self.counts)
+        known = self.computed(setting).known
+        vectors = (self.units, known) if self.counts is None else (self.units, known, self.counts)
         chosen: dict[str, object] = {"V": self.vocab_size, "D": self.units.shape[1], "crc": checksum(*vectors)}
         chosen["tau"] = self.tau
         if self.kinds:
@@ -259,13 +260,10 @@ class Similarity(TokenLaw):
             chosen["tail"] = self.tail
         return chosen | {"alpha": self.alpha}
 
-    def extra_repr(self) -> str:
-        """The choices, and what "top-k" drops."""
-        if self.mode != "top-k":
-            return super().extra_repr()
-        if self._mean_dropped is None:
-            self.prepare(Setting(Specials()))
-        return f"{super().extra_repr()}, drops {self._mean_dropped:.1%} of the mass"
+    def remark(self, setting: Setting) -> str:
+        """The mass that "top-k" drops."""
+        masses = _matrix_of(setting).masses if self.mode == "top-k" else None
+        return "" if masses is None else f"drops {float(masses.mean()):.1%} of the mass"
 
 
 def _matrix_of(setting: Setting) -> KeptMatrix:

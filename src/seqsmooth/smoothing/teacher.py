@@ -62,8 +62,7 @@ class Teacher(TokenLaw):
 
     def spread(self, target: SoftTarget, setting: Setting, generator: Generator | None) -> SoftTarget:
         """A share of the target, and the teacher's slots at each of its positions; where it has none, the target."""
-        unsmoothed = setting.specials.ids("unsmoothed")
-        logprobs = self.logprobs.masked_fill(is_any(self.ids, unsmoothed), -math.inf)  # as if they were not listed
+        logprobs = self._logprobs(setting)
         batch, _, steps = target.shape
         checks.must(
             (batch, steps) == self.ids.shape[:2],
@@ -72,7 +71,11 @@ class Teacher(TokenLaw):
             (batch, steps),
         )
         teacher = SoftTarget.from_topk(
-            self.ids, logprobs, tail=self.tail, vocab_size=setting.vocab_size, excluded=unsmoothed
+            self.ids,
+            logprobs,
+            tail=self.tail,
+            vocab_size=setting.vocab_size,
+            excluded=setting.specials.ids("unsmoothed"),
         )
         mass = target.settle().mass().view(batch, 1, steps, 1)
         listed = (logprobs > -math.inf).any(-1)[:, None, :, None]
@@ -88,5 +91,9 @@ class Teacher(TokenLaw):
 
     def options(self, setting: Setting | None = None) -> dict[str, object]:
         """The kind of store."""
-        store = checksum(self.ids, self.logprobs)
+        store = checksum(self.ids, self.logprobs if setting is None else self._logprobs(setting))
         return {"k": self.ids.shape[-1], "crc": store, "tail": self.tail, "alpha": self.alpha}
+
+    def _logprobs(self, setting: Setting) -> Tensor:  # (B, T, K)
+        """Without the tokens that get no mass, as if the store did not list them."""
+        return self.logprobs.masked_fill(is_any(self.ids, setting.specials.ids("unsmoothed")), -math.inf)

@@ -39,9 +39,3 @@ class TokenLaw(Law):
     def mix(self, table: Table, setting: Setting) -> DenseTable | None:
         """A table's rows times M, where that is worth keeping between steps."""
         return None
-
-    def __init_subclass__(cls) -> None:
-        """A law that spreads in its own way has no shorter way of another's."""
-        super().__init_subclass__()
-        if "spread" in vars(cls) and "smooth_truth" not in vars(cls):
-            cls.smooth_truth = TokenLaw.smooth_truth  # type: ignore[method-assign]

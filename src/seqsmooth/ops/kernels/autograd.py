@@ -29,6 +29,8 @@ def row_losses(
     parts: Parts,
 ) -> tuple[Tensor, Tensor]:
     """Smoothed loss and NLL: two numbers if the job is reduced, or else two of shape (N,)."""
+    if logits.stride(-1) != 1 or (logits.dim() != 2 and not logits.is_contiguous()):
+        logits = logits.reshape(-1, logits.shape[-1]).contiguous()  # one copy, of which the graph knows
     smoothed, nll = _RowLosses.apply(logits, job, parts)
     return smoothed, nll
 
@@ -247,10 +249,8 @@ def _chunked(
 
 
 def _in_rows(values: Tensor) -> Tensor:  # (N, V)
-    """One row a position, each in one piece."""
-    if values.dim() != 2:
-        values = values.reshape(-1, values.shape[-1])
-    return values if values.stride(-1) == 1 else values.contiguous()
+    """One row a position, without a copy."""
+    return values if values.dim() == 2 else values.view(-1, values.shape[-1])
 
 
 def _prepared(job: Job, logits: Tensor) -> Prepared:

@@ -65,7 +65,7 @@ def _looks(given: tuple[Any, ...]) -> tuple[object, ...]:
     return plan, where, _sizes(numbers), *map(_dtype, tensors)
 
 
-@lru_cache(65536)
+@lru_cache(4096)
 def _sizes(numbers: tuple[int, ...]) -> _Sizes:
     """How a kernel is compiled for numbers: 1 is a constant, others are of one or two words, multiples of 16 or not."""
     sizes = tuple([1 if number == 1 else (number % 16 == 0, -(2**31) <= number < 2**31) for number in numbers])

@@ -11,7 +11,7 @@ from __future__ import annotations
 import math
 import struct
 from dataclasses import dataclass
-from functools import cache
+from functools import cache, lru_cache
 
 import triton
 import triton.language as tl
@@ -54,7 +54,7 @@ class FusedSites:
         return _strength(self.tau, self.rate)
 
 
-@cache
+@lru_cache(256)
 def _strength(tau: float | None, rate: float | None) -> tuple[int, int, int]:
     if rate is not None:
         inverse = 1 / rate if rate > 0 else math.inf
