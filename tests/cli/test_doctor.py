@@ -76,7 +76,7 @@ def test_the_doctor_says_which_kernels_run_and_why(
 ) -> None:
     monkeypatch.setenv("SEQSMOOTH_KERNELS", variable)
     monkeypatch.setenv("TRITON_INTERPRET", "1")
-    monkeypatch.setattr("seqsmooth.ops.dispatch.installed", lambda: installed)
+    monkeypatch.setattr("seqsmooth.ops.dispatch.is_installed", lambda: installed)
     assert surroundings.describe_kernels() == said
 
 

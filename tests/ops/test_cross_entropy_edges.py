@@ -25,7 +25,7 @@ from oracles.known_mass import (
     with_gradient,
 )
 from seqsmooth.ops.soft_target import Rows
-from seqsmooth.ops.tables import DenseTable, SparseTable, Table
+from seqsmooth.ops.tables import DenseTable, RowTable, SparseTable
 
 
 @pytest.mark.parametrize("reduction", REDUCTIONS)
@@ -100,7 +100,7 @@ HALVES = [0.5, 0.5, 0.0, 0.0]
 """Mass over four tokens: of these, tests forbid token 3 (no mass) or token 1 (half of it)."""
 
 
-def pointing_at(table: Table, weight: float = 1.0, index: int = 0) -> ss.SoftTarget:
+def pointing_at(table: RowTable, weight: float = 1.0, index: int = 0) -> ss.SoftTarget:
     none = torch.full((1, 1), EMPTY)
     rows = Rows(table, torch.tensor([[index]]), doubles([[weight]]))
     return ss.SoftTarget(none, torch.ones(1, 1, dtype=torch.float64), (rows,))
@@ -146,7 +146,7 @@ SPARSE_FLAT = SparseTable(torch.arange(4).view(1, 4), torch.full((1, 4), 0.25, d
 
 @pytest.mark.parametrize(("weight", "index"), [(0.0, 0), (1.0, -1)], ids=["weight 0", "empty"])
 @pytest.mark.parametrize("table", [FLAT, FLATS, SPARSE_FLAT], ids=["one row", "dense", "sparse"])
-def test_a_silent_row_may_be_impossible(table: Table, weight: float, index: int) -> None:
+def test_a_silent_row_may_be_impossible(table: RowTable, weight: float, index: int) -> None:
     logits, row = doubles([[0.3, -1.2, 0.8, -math.inf]]), pointing_at(table, weight, index).rows
     target = ss.SoftTarget(torch.tensor([[1]]), torch.ones(1, 1, dtype=torch.float64), row)
     loss, gradient = with_gradient(logits, target)

@@ -12,7 +12,7 @@ from torch.nn import functional as F
 
 from seqsmooth.ops import similarity
 from seqsmooth.ops.similarity import SimilarityTable
-from seqsmooth.ops.tables import DenseTable, SetTable, SparseTable, Table, UniformTable, masked_dot
+from seqsmooth.ops.tables import DenseTable, RowTable, SetTable, SparseTable, UniformTable, masked_dot
 
 V = 6
 EXACT = {"rtol": 1e-12, "atol": 1e-12}
@@ -63,7 +63,7 @@ def sparse_rows() -> list[list[float]]:
     return full
 
 
-TABLES: dict[str, tuple[Callable[[], Table], list[list[float]]]] = {
+TABLES: dict[str, tuple[Callable[[], RowTable], list[list[float]]]] = {
     "dense": (lambda: DenseTable.of(doubles(DENSE)), DENSE),
     "sparse": (lambda: SparseTable(torch.tensor(SPARSE_IDS), doubles(SPARSE_WEIGHTS), V), sparse_rows()),
     "sets": (

@@ -107,7 +107,7 @@ def loss_and_slope(leaf: Tensor, found: RowLosses, upstream: Tensor) -> tuple[Te
 
 def both(job: Job, logits: Tensor, upstream: Tensor) -> tuple[tuple[Tensor, ...], tuple[Tensor, ...]]:
     """Loss, NLL and gradient by the kernels, and in double precision."""
-    assert dispatch.fused(logits)
+    assert dispatch.uses_kernels(logits)
     leaf, exact = logits.clone().requires_grad_(), logits.double().requires_grad_()
     half = logits.dtype != torch.float32
     expected = loss_and_slope(exact, plain_losses(exact, in_double(job, half=half)), upstream)

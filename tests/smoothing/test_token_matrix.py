@@ -11,7 +11,7 @@ from torch.nn import functional as F
 
 from oracles.chi_square import assert_follows
 from seqsmooth.ops.similarity import SimilarityTable
-from seqsmooth.ops.tables import DenseTable, SparseTable, Table, UniformTable
+from seqsmooth.ops.tables import DenseTable, RowTable, SparseTable, UniformTable
 from seqsmooth.smoothing import token_matrix
 from seqsmooth.smoothing.token_matrix import TokenMatrix, draw_from, keep, multiply, rows_of
 
@@ -112,7 +112,7 @@ def forms(similar: Tensor) -> list[TokenMatrix]:
         ),
     ],
 )
-def test_products(similar: Tensor, table: Table, whole: Tensor, form: int) -> None:
+def test_products(similar: Tensor, table: RowTable, whole: Tensor, form: int) -> None:
     plain, product = multiply(table, forms(similar)[form], VECTORS)
     torch.testing.assert_close(plain, whole)
     expected = [[sum(float(row[y] * similar[y, v]) for y in range(V)) for v in range(V)] for row in whole]

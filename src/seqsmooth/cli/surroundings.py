@@ -114,7 +114,7 @@ def describe_kernels() -> str:
     path = dispatch.path()
     if asked != "auto":
         why = f"{dispatch.VARIABLE}={asked}"
-    elif not dispatch.installed():
+    elif not dispatch.is_installed():
         why = "Triton is not installed"
     elif not torch.cuda.is_available():
         why = "there is no GPU"
@@ -168,13 +168,13 @@ def _cuda() -> Trial:
 
 
 def _triton() -> Trial:
-    if not dispatch.installed():
+    if not dispatch.is_installed():
         return Trial("Triton", None, "not installed")
     if not torch.cuda.is_available():
         return Trial("Triton", None, "no GPU to run kernels on")
     try:
         logits = torch.zeros(2, 8, device="cuda", requires_grad=True)
-        if not dispatch.fused(logits):
+        if not dispatch.uses_kernels(logits):
             return Trial("Triton", None, f"not asked for: {dispatch.VARIABLE}={dispatch.choice()}")
         import seqsmooth as ss
 

@@ -183,7 +183,7 @@ def _import_loss(name: str) -> Callable[..., Any]:
         checks.require(hasattr(value, part), f"The module `{module}` has no `{path}`.")
         value = getattr(value, part)
     kinds = "a loss is a function, an nn.Module or a class of either"
-    checks.require(callable(value), f"`{name}` is {checks.described(value)}, but {kinds}.")
+    checks.require(callable(value), f"`{name}` is {checks.describe(value)}, but {kinds}.")
     function: Callable[..., Any] = value
     return function
 
@@ -208,6 +208,6 @@ def _loss_in(result: Any) -> Tensor:
         if isinstance(getattr(result, name, None), Tensor):
             result = getattr(result, name)
     value = result[0] if isinstance(result, tuple) else result
-    checks.require(isinstance(value, Tensor), f"The loss returned {checks.described(value)}; it must return a tensor.")
+    checks.require(isinstance(value, Tensor), f"The loss returned {checks.describe(value)}; it must return a tensor.")
     loss: Tensor = value
     return loss

@@ -42,7 +42,7 @@ class Batch:
 
     def __post_init__(self) -> None:
         rule = "a tuple of tensors, as in Batch((features,), targets)"
-        checks.must(isinstance(self.inputs, (tuple, list)), "inputs", rule, checks.described(self.inputs))
+        checks.must(isinstance(self.inputs, (tuple, list)), "inputs", rule, checks.describe(self.inputs))
 
     def tensors(self) -> dict[str, Tensor]:
         """Map names to tensors."""

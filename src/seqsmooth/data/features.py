@@ -102,7 +102,7 @@ class FeatureStore(FeatureSource):
         encoder: str | None = None,
     ) -> None:
         numbers = isinstance(getattr(array, "dtype", None), np.dtype) and array.ndim > 0
-        checks.must(numbers, "features", "an array of numpy, a row an image", checks.described(array))
+        checks.must(numbers, "features", "an array of numpy, a row an image", checks.describe(array))
         rows = len(array) if offsets is None else len(offsets) - 1
         checks.must(len(ids) == rows, "ids", f"one for each of the {rows} rows of features", f"{len(ids)} of them")
         dimensions = (2,) if offsets is not None else (2, 3)

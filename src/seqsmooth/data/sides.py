@@ -93,7 +93,7 @@ class Lines:
 
 def check_words(words: Sequence[str], place: str) -> None:
     """Check that a text can be a line of words."""
-    checks.must(isinstance(words, Sequence), place, "a text with words", checks.described(words))
+    checks.must(isinstance(words, Sequence), place, "a text with words", checks.describe(words))
     checks.must(len(words) > 0, place, "a text with words", "empty")
     joined = "".join(words)
     whole = all(words) and " " not in joined and "\n" not in joined

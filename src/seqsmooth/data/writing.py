@@ -75,7 +75,7 @@ def write_captions(
     _check_splits(splits)
     _check_length(max_words)
     known = features is None or isinstance(features, FeatureSource)
-    checks.must(known, "features", "a FeatureStore, or None", checks.described(features))
+    checks.must(known, "features", "a FeatureStore, or None", checks.describe(features))
     pictures = features is not None and is_picture(features.row_shape, features.dtype)
     checks.must(not pictures or dtype is None, "dtype", "left out for pictures, which are bytes", dtype)
     what = "pictures" if pictures else "features"
@@ -223,7 +223,7 @@ def write_pairs(
 
 
 def _check_splits(splits: Mapping[str, Any]) -> None:
-    checks.must(isinstance(splits, Mapping), "splits", "a mapping from names to items", checks.described(splits))
+    checks.must(isinstance(splits, Mapping), "splits", "a mapping from names to items", checks.describe(splits))
     checks.must("train" in splits, "splits", "some with a train among them", ", ".join(splits) or "none")
     for name in splits:
         plain = name.replace("_", "").replace("-", "").isalnum()

@@ -46,7 +46,7 @@ class Ensemble(nn.Module):
         reads: Sequence[Sequence[int]] | None = None,
     ) -> None:
         super().__init__()
-        checks.must(isinstance(members, Iterable), "members", "a list of models", checks.described(members))
+        checks.must(isinstance(members, Iterable), "members", "a list of models", checks.describe(members))
         members = list(members)
         checks.must(len(members) > 0, "members", "one or more", "none")
         for member in members:
@@ -59,9 +59,7 @@ class Ensemble(nn.Module):
                 *(() if isinstance(member, Ensemble) else ("head",)),
             )
             lacking = [name for name in offers if not hasattr(member, name)]
-            checks.must(
-                not lacking, "members", "models", f"{checks.described(member)} without `{'`, `'.join(lacking)}`"
-            )
+            checks.must(not lacking, "members", "models", f"{checks.describe(member)} without `{'`, `'.join(lacking)}`")
         sizes = [_size(member) for member in members]
         checks.must(len(set(sizes)) == 1, "members", "of one vocabulary", f"of {sizes} tokens")
         checks.one_of("mean", mean, MEANS)

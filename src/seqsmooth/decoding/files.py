@@ -167,7 +167,7 @@ def _id(argument: str, name: Any) -> Id:
     try:
         return operator.index(name)
     except TypeError:
-        raise checks.wrong(argument, "whole numbers or texts", checks.described(name)) from None
+        raise checks.wrong(argument, "whole numbers or texts", checks.describe(name)) from None
 
 
 def _lock(file: IO[str], path: Path) -> None:

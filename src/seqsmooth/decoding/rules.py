@@ -56,7 +56,7 @@ class Rules:
     check_every: int = 4
 
     def __post_init__(self) -> None:
-        checks.must(isinstance(self.specials, Specials), "specials", "a Specials", checks.described(self.specials))
+        checks.must(isinstance(self.specials, Specials), "specials", "a Specials", checks.describe(self.specials))
         for name in ("bos", "eos"):
             given = getattr(self.specials, name)
             checks.must(given is not None, f"specials.{name}", "given, for a hypothesis has both ends", None)

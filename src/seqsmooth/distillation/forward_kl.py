@@ -55,7 +55,7 @@ def forward_kl(
     check_divisor(reduction, num_items)
     checks.floats("logits", logits)
     checks.must(logits.dim() >= 1, "logits", "of shape (..., V)", "a scalar")
-    checks.must(isinstance(store, TopK), "store", "a TopK, as TopK(ids, logprobs)", checks.described(store))
+    checks.must(isinstance(store, TopK), "store", "a TopK, as TopK(ids, logprobs)", checks.describe(store))
     if weight is not None:
         checks.shape("weight", weight, None, logits.shape[-1], letters="(V, D)")
     checks.must(

@@ -120,7 +120,7 @@ class TopK:
         """Read a DistillKit `SparseSignal`: `sparse_ids` and `sparse_values`, log-probabilities or logits of the K."""
         rule = "a SparseSignal, with `sparse_ids`, `sparse_values` and `log_values`"
         parts = [hasattr(signal, name) for name in ("sparse_ids", "sparse_values", "log_values")]
-        checks.must(all(parts), "signal", rule, checks.described(signal))
+        checks.must(all(parts), "signal", rule, checks.describe(signal))
         ids, values = signal.sparse_ids, signal.sparse_values
         checks.integers("sparse_ids", ids)
         checks.floats("sparse_values", values)
@@ -132,7 +132,7 @@ class TopK:
     @classmethod
     def from_trl(cls, result: Mapping[str, Tensor]) -> TopK:
         """Read what TRL's distillation trainers pass on: `topk_token_ids` and `topk_logprobs`, both (B, T, K)."""
-        checks.must(isinstance(result, Mapping), "result", "a dictionary", checks.described(result))
+        checks.must(isinstance(result, Mapping), "result", "a dictionary", checks.describe(result))
         for name in ("topk_token_ids", "topk_logprobs"):
             checks.must(name in result, "result", f"a dictionary with {name!r}", f"one with {sorted(result)}")
         checks.integers("topk_token_ids", result["topk_token_ids"])

@@ -39,7 +39,7 @@ def _check_list(value: Any) -> Iterable[Any]:
         "a list of positions for each sequence (in a list of its own where it is one; `prompt_logprobs=k` asks for it)"
     )
     checks.must(
-        isinstance(value, Iterable) and not isinstance(value, (str, Mapping)), "logprobs", rule, checks.described(value)
+        isinstance(value, Iterable) and not isinstance(value, (str, Mapping)), "logprobs", rule, checks.describe(value)
     )
     return value  # type: ignore[no-any-return]
 
@@ -49,7 +49,7 @@ def _entries(position: Mapping[Any, Any] | None, k: int | None) -> list[tuple[in
     if position is None:
         return []
     rule = "from token ids to numbers, or None, at every position"
-    checks.must(isinstance(position, Mapping), "logprobs", rule, checks.described(position))
+    checks.must(isinstance(position, Mapping), "logprobs", rule, checks.describe(position))
     entries = [(_token(token), _number(value)) for token, value in position.items()]
     return sorted(entries, key=lambda entry: -entry[1])[:k]
 

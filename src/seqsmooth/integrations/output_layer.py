@@ -23,11 +23,11 @@ MASKED = "MaskedLM"
 
 def output_layer(model: nn.Module) -> Any:
     """The layer that turns hidden states into logits."""
-    checks.must(isinstance(model, nn.Module), "model", "the model itself, an nn.Module", checks.described(model))
+    checks.must(isinstance(model, nn.Module), "model", "the model itself, an nn.Module", checks.describe(model))
     get: Any = getattr(model, "get_output_embeddings", None)
     layer = None if get is None else get()
     known = isinstance(getattr(layer, "weight", None), Tensor)
-    checks.must(known, "model.get_output_embeddings()", "a layer with a weight (V, D)", checks.described(layer))
+    checks.must(known, "model.get_output_embeddings()", "a layer with a weight (V, D)", checks.describe(layer))
     return layer
 
 

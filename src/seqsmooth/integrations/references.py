@@ -29,7 +29,7 @@ class WithReferences:
     """
 
     def __init__(self, collator: Callable[[list[dict[str, Any]]], Any], column: str = "references") -> None:
-        checks.must(callable(collator), "collator", "callable", checks.described(collator))
+        checks.must(callable(collator), "collator", "callable", checks.describe(collator))
         self.collator = collator
         self.column = column
 

@@ -27,7 +27,7 @@ class TokenMean:
     def summed(self, loss: Loss) -> Tensor:  # ()
         """The loss of a micro-batch as a sum over its tokens: what `training_step` returns."""
         rule = "the Loss that an objective returns, whose tokens are counted"
-        checks.must(isinstance(loss, Loss), "loss", rule, checks.described(loss))
+        checks.must(isinstance(loss, Loss), "loss", rule, checks.describe(loss))
         tokens = loss.tokens.detach().clone()
         self._tokens = tokens if self._tokens is None else self._tokens + tokens
         micro_batches: int = self.trainer.accumulate_grad_batches  # Lightning divides by it

@@ -93,12 +93,12 @@ class TrainerLoss:
 
 def check_objective(objective: Objective) -> None:
     """Check what every Trainer asks of an objective."""
-    checks.must(isinstance(objective, Objective), "objective", "an Objective", checks.described(objective))
+    checks.must(isinstance(objective, Objective), "objective", "an Objective", checks.describe(objective))
     rule = "-100, as everywhere in transformers"
     checks.must(objective.ignore_index == IGNORED, "objective.ignore_index", rule, objective.ignore_index)
     checks.require(
         not objective.token.true_prefix_only,
-        f"The token law is {checks.described(objective.token)}, which belongs to one batch, but a Trainer uses one "
+        f"The token law is {checks.describe(objective.token)}, which belongs to one batch, but a Trainer uses one "
         "objective for all; make an objective for each batch in a training loop or a compute_loss of your own.",
     )
 
@@ -117,10 +117,10 @@ def on_device_of(objective: Objective, like: Tensor) -> Objective:
 def logits_of(outputs: Any) -> Tensor:  # (B, T, V)
     """The logits of a model's outputs, which must be there and must be all that the loss depends on."""
     rule = "a model output with logits (return_dict=True)"
-    checks.must(hasattr(outputs, "logits"), "outputs", rule, checks.described(outputs))
+    checks.must(hasattr(outputs, "logits"), "outputs", rule, checks.describe(outputs))
     logits: Tensor = outputs.logits
     way_out = "leave use_liger_kernel off, which computes a loss and no logits, or use the mixin Smoothed"
-    checks.require(isinstance(logits, Tensor), f"`outputs.logits` is {checks.described(logits)}; {way_out}.")
+    checks.require(isinstance(logits, Tensor), f"`outputs.logits` is {checks.describe(logits)}; {way_out}.")
     alone = getattr(outputs, "aux_loss", None) is None
     checks.require(alone, "`outputs.aux_loss` would be left out of the loss; set output_router_logits=False.")
     return logits

@@ -38,12 +38,12 @@ class EvaluationSet:
     def align(cls, hypotheses: Mapping[Id, Sentence], references: Mapping[Id, Sequence[Sentence]]) -> EvaluationSet:
         """Find the references of each hypothesis; both must be of the same items."""
         for name, given in (("hypotheses", hypotheses), ("references", references)):
-            checks.must(isinstance(given, Mapping), name, "a mapping from ids", checks.described(given))
+            checks.must(isinstance(given, Mapping), name, "a mapping from ids", checks.describe(given))
         checks.must(len(references) > 0, "references", "of at least one item", "empty")
         check_same_items(hypotheses, references)
         for key, several in references.items():
             listed = isinstance(several, Sequence) and not isinstance(several, str)
-            value = repr(several) if isinstance(several, str) else checks.described(several)
+            value = repr(several) if isinstance(several, str) else checks.describe(several)
             checks.must(listed, "references", "a sequence of sentences for each id", f"{value} for id {key!r}")
             checks.must(len(several) > 0, "references", "at least one for each id", f"none for id {key!r}")
         ours = tuple(tokens_of(hypotheses[key]) for key in references)

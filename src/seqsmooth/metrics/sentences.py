@@ -78,7 +78,7 @@ def read_hypotheses(path: str | Path) -> SystemOutput:
     if _suffix(path) == ".json":
         results = read_json(path, name)
         rule = 'a list of {"image_id": ..., "caption": ...}'
-        checks.must(isinstance(results, list), str(path), rule, checks.described(results))
+        checks.must(isinstance(results, list), str(path), rule, checks.describe(results))
         entries = [(f"entry {place} of {path}", entry) for place, entry in enumerate(results, 1)]
         return _entries(path, entries, "image_id", ("caption",))
     return SystemOutput(path, {str(n): Segment(line) for n, line in enumerate(_lines(path, name), 1)}, numbered=True)

@@ -35,9 +35,9 @@ class Captioner(Model[Any, Any]):
 
     def __init__(self, encoder: ImageEncoder, decoder: Model[Any, Any], *, tuned: int = 0) -> None:
         super().__init__()
-        checks.must(isinstance(encoder, ImageEncoder), "encoder", "an ImageEncoder", checks.described(encoder))
+        checks.must(isinstance(encoder, ImageEncoder), "encoder", "an ImageEncoder", checks.describe(encoder))
         width = getattr(decoder, "feature_size", None)
-        checks.must(width is not None, "decoder", "a model that reads features", checks.described(decoder))
+        checks.must(width is not None, "decoder", "a model that reads features", checks.describe(decoder))
         size = encoder.feature_shape[-1]
         checks.must(width == size, "decoder.feature_size", f"{size}, as the encoder's", width)
         self.encoder = encoder

@@ -37,7 +37,7 @@ def save(model: Model[Any, Any], folder: str | os.PathLike[str], vocabulary: Voc
         >>> load(place).config()["units"]
         16
     """
-    checks.must(isinstance(model, Model), "model", "a seqsmooth.models.Model", checks.described(model))
+    checks.must(isinstance(model, Model), "model", "a seqsmooth.models.Model", checks.describe(model))
     size = model.head.weight.shape[0]
     if vocabulary is not None:
         checks.must(len(vocabulary) == size, "vocabulary", f"of the model's {size} words", f"of {len(vocabulary)}")

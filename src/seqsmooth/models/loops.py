@@ -23,7 +23,7 @@ def runs(
     keys: Tensor,  # (B, R, A)
 ) -> bool:
     """Whether these loops support the sizes, and kernels are in use."""
-    return keys.shape[1] <= PLACES and gates.numel() > 0 and keys.numel() > 0 and dispatch.fused(gates, keys)
+    return keys.shape[1] <= PLACES and gates.numel() > 0 and keys.numel() > 0 and dispatch.uses_kernels(gates, keys)
 
 
 def apply(

@@ -86,7 +86,7 @@ def one_of(name: str, value: object, choices: Sequence[str]) -> None:
 def is_tensor(name: str, value: object) -> None:
     """Check that something is a tensor at all."""
     if not isinstance(value, Tensor):
-        raise wrong(name, "a torch.Tensor", described(value))
+        raise wrong(name, "a torch.Tensor", describe(value))
 
 
 def shape(name: str, value: Tensor, *sizes: int | None, letters: str) -> None:
@@ -129,16 +129,16 @@ def device(name: str, value: Tensor, home: torch.device, way_out: str = "") -> N
 
 def visible(value: Tensor) -> bool:
     """Whether looking at the values of a tensor is free: they are on the host and nothing is being traced."""
-    return value.device.type == "cpu" and not torch.compiler.is_compiling() and not transformed(value)
+    return value.device.type == "cpu" and not torch.compiler.is_compiling() and not is_transformed(value)
 
 
-def transformed(value: Tensor) -> bool:
+def is_transformed(value: Tensor) -> bool:
     """Whether a tensor stands for others inside `torch.func.vmap`, `grad` and the like."""
     wrapped: bool = torch._C._functorch.is_functorch_wrapped_tensor(value)
     return wrapped
 
 
-def described(value: object) -> str:
+def describe(value: object) -> str:
     """A value in words: "a GroundTruth", or "the class Hamming" where it was not called."""
     if value is None or isinstance(value, type):
         return "None" if value is None else f"the class {value.__name__}"

@@ -14,7 +14,7 @@ def compact(
     dropped: tuple[int, ...] = (),
 ) -> Tensor:  # (..., T)
     """Keep the tokens where `mask` holds that are none of `dropped`, moved to the left, with -1 after them."""
-    if dispatch.fused(tokens, mask):
+    if dispatch.uses_kernels(tokens, mask):
         from seqsmooth.ops.kernels import compaction
 
         if compaction.fit(tokens, mask, dropped):

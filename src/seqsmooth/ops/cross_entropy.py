@@ -150,7 +150,7 @@ def losses(
 ) -> RowLosses:
     """Cross entropy, entropy and NLL of rows of logits, by kernels where they can run."""
     job.wait()
-    if dispatch.fused(logits):
+    if dispatch.uses_kernels(logits):
         parts = dispatch.kernels("sorted_target").fitting(job.target)
         if parts is not None:
             return RowLosses(*dispatch.kernels("autograd").row_losses(logits, job, parts))
@@ -184,7 +184,7 @@ def as_target(target: SoftTarget | Tensor) -> SoftTarget:
     """Labels as a soft target; a soft target as it is."""
     if isinstance(target, SoftTarget):
         return target
-    checks.must(isinstance(target, Tensor), "target", "a SoftTarget or a tensor of labels", checks.described(target))
+    checks.must(isinstance(target, Tensor), "target", "a SoftTarget or a tensor of labels", checks.describe(target))
     checks.integers("target", target)
     return SoftTarget.from_labels(target, dtype=finest(target.device))
 

@@ -43,7 +43,7 @@ def choice() -> Choice:
     return known
 
 
-def fused(*values: Tensor | None) -> bool:
+def uses_kernels(*values: Tensor | None) -> bool:
     """Whether kernels run on these tensors."""
     if torch.compiler.is_compiling():  # before the environment: a compiled call would be compiled again for any change
         return False
@@ -53,21 +53,21 @@ def fused(*values: Tensor | None) -> bool:
     on_gpu = True
     for value in values:
         if value is not None:
-            if value.dtype == torch.float64 or checks.transformed(value):
+            if value.dtype == torch.float64 or checks.is_transformed(value):
                 return False
             on_gpu = on_gpu and value.is_cuda
     if asked == "auto":
-        return on_gpu and installed() and not _interpreted()
-    if not installed():
+        return on_gpu and is_installed() and not _is_interpreted()
+    if not is_installed():
         raise checks.wrong(VARIABLE, "'auto' or 'torch' where Triton is not installed", repr(asked))
-    if not (on_gpu or _interpreted()):
+    if not (on_gpu or _is_interpreted()):
         rule = "'auto' or 'torch' for tensors on the CPU (or set TRITON_INTERPRET=1)"
         raise checks.wrong(VARIABLE, rule, repr(asked))
     return True
 
 
 @cache
-def installed() -> bool:
+def is_installed() -> bool:
     """Whether Triton can be imported."""
     return importlib.util.find_spec("triton") is not None
 
@@ -80,12 +80,12 @@ def kernels(name: str) -> Any:
 
 def path() -> str:
     """The arithmetic for tensors on the GPU of this machine: "triton" or "torch"."""
-    if choice() == "torch" or not installed():
+    if choice() == "torch" or not is_installed():
         return "torch"
-    return "triton" if torch.cuda.is_available() or (choice() == "triton" and _interpreted()) else "torch"
+    return "triton" if torch.cuda.is_available() or (choice() == "triton" and _is_interpreted()) else "torch"
 
 
-def _interpreted() -> bool:
+def _is_interpreted() -> bool:
     return bool(_ENVIRONMENT.get(_INTERPRETED) == _ONE)
 
 

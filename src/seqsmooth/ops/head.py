@@ -101,7 +101,7 @@ class Head:
         if hidden.dim() != 2 and not hidden.is_contiguous():
             hidden = hidden.reshape(-1, hidden.shape[-1])  # one copy, of which the graph knows
         self.hidden, self.weight, self.bias, self.chunk = hidden, weight, bias, chunk
-        self._fused = dispatch.fused(hidden, weight, bias)
+        self._fused = dispatch.uses_kernels(hidden, weight, bias)
         self._first: Logits | None = None
         if begin and self._fused:
             self._first = dispatch.kernels("autograd").Logits.first(hidden, weight, chunk)
@@ -133,7 +133,7 @@ def _again_in_backward(
         return losses(F.linear(hidden, weight, bias), job)
     job = job.flat()
     given = (hidden, weight) if bias is None else (hidden, weight, bias)
-    inside_transform = not torch.compiler.is_compiling() and any(checks.transformed(value) for value in given)
+    inside_transform = not torch.compiler.is_compiling() and any(checks.is_transformed(value) for value in given)
 
     def compute_part(part: slice) -> RowLosses:
         def compute(states: Tensor, matrix: Tensor, offset: Tensor | None) -> RowLosses:

@@ -57,7 +57,7 @@ class Philox:
 
     def uniforms(self, shape: tuple[int, ...]) -> Tensor:  # (*shape)
         """Uniform numbers in [0, 1): of 53 bits, or of 24 where the device has no double precision."""
-        if dispatch.fused(self.state):
+        if dispatch.uses_kernels(self.state):
             from seqsmooth.ops.kernels import philox as kernels
 
             return kernels.uniforms(self.state, shape)

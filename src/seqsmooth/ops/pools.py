@@ -13,7 +13,7 @@ from torch.nn import functional as F
 from seqsmooth.ops import checks, dispatch
 from seqsmooth.ops.dispatch import finest
 from seqsmooth.ops.sampling import Generator, categorical
-from seqsmooth.ops.tables import DenseTable, SparseTable, Table, UniformTable
+from seqsmooth.ops.tables import DenseTable, RowTable, SparseTable, UniformTable
 
 NO_TOKEN = torch.iinfo(torch.int64).max
 
@@ -36,7 +36,7 @@ class Pool(ABC):
 
     @property
     @abstractmethod
-    def table(self) -> Table:
+    def table(self) -> RowTable:
         """The law of a new token: G rows, uniform over each set."""
 
     @abstractmethod
@@ -106,7 +106,7 @@ class AllTokens(Pool):
         return torch.full((1,), self.size, device=self.device)
 
     @property
-    def table(self) -> Table:
+    def table(self) -> RowTable:
         """Uniform over all of them."""
         return UniformTable(self.vocab_size, self.undrawn)
 
@@ -220,7 +220,7 @@ class Substitutes(Pool):
         return self.vocabulary.sizes
 
     @property
-    def table(self) -> Table:
+    def table(self) -> RowTable:
         """A row for each token."""
         return self.rows
 
@@ -254,7 +254,7 @@ def find_distinct(
     vocab_size: int | None,
 ) -> Distinct:
     """Sets from lists, of fixed shape: the host need not know how many tokens are distinct."""
-    if dispatch.fused(listed):
+    if dispatch.uses_kernels(listed):
         from seqsmooth.ops.kernels import pools
 
         if pools.serves(listed.shape[0], listed.shape[1], vocab_size):

@@ -29,7 +29,7 @@ def check_generator(generator: Generator | None) -> None:
     """Refuse what is no generator, as a seed."""
     if generator is not None:
         rule = "a torch.Generator (`torch.Generator().manual_seed(seed)` makes one) or a Philox"
-        checks.must(isinstance(generator, Generator), "generator", rule, checks.described(generator))
+        checks.must(isinstance(generator, Generator), "generator", rule, checks.describe(generator))
 
 
 def check_device(generator: Generator | None, like: Tensor) -> None:

@@ -12,7 +12,7 @@ from torch import Tensor
 
 from seqsmooth.ops import checks
 from seqsmooth.ops.dispatch import widen
-from seqsmooth.ops.tables import DenseTable, SparseTable, Table, UniformTable
+from seqsmooth.ops.tables import DenseTable, RowTable, SparseTable, UniformTable
 
 IGNORED = -100
 """An empty slot, as torch's losses have it."""
@@ -26,13 +26,13 @@ TAILS: tuple[Tail, ...] = ("zero", "uniform", "renormalise")
 class Rows:
     """Weighted rows of a table: the law of a label, or the background over a pool."""
 
-    table: Table
+    table: RowTable
     index: Tensor  # (..., J) row numbers; a negative one is empty
     weights: Tensor  # (..., J)
 
     def __post_init__(self) -> None:
         if not hasattr(self.table, "combine"):
-            raise checks.wrong("rows.table", "a table, as DenseTable.of(values)", checks.described(self.table))
+            raise checks.wrong("rows.table", "a table, as DenseTable.of(values)", checks.describe(self.table))
         checks.integers("rows.index", self.index)
         checks.floats("rows.weights", self.weights)
         if self.index.dim() < 1:
@@ -75,14 +75,14 @@ class SoftTarget:
         if shape != weights.shape:
             raise checks.wrong("weights", f"of the shape of `ids`, {tuple(shape)}", tuple(weights.shape))
         if not isinstance(rows, tuple):
-            raise checks.wrong("rows", "a tuple of Rows", checks.described(rows))
+            raise checks.wrong("rows", "a tuple of Rows", checks.describe(rows))
         if weights.device != ids.device:
             checks.device("weights", weights, ids.device)
         if ids.dtype != torch.int64:
             object.__setattr__(self, "ids", ids.long())
         for row in rows:
             if not isinstance(row, Rows):
-                raise checks.wrong("rows", "a tuple of Rows", f"one with {checks.described(row)}")
+                raise checks.wrong("rows", "a tuple of Rows", f"one with {checks.describe(row)}")
             given = row.index.shape
             if given != row.weights.shape or given[:-1] != shape[:-1]:
                 lead = ", ".join(str(size) for size in self.shape)

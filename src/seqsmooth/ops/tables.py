@@ -18,7 +18,7 @@ from seqsmooth.ops import checks
 from seqsmooth.ops.dispatch import widen
 
 
-class Table(Protocol):
+class RowTable(Protocol):
     """G distributions over V tokens. Row numbers given to a table are always in [0, G)."""
 
     @property

@@ -21,7 +21,7 @@ from seqsmooth.ops.dispatch import finest
 from seqsmooth.ops.pools import Pool, is_any
 from seqsmooth.ops.sampling import Generator, uniforms
 from seqsmooth.ops.soft_target import IGNORED, Rows, SoftTarget
-from seqsmooth.ops.tables import Table
+from seqsmooth.ops.tables import RowTable
 
 Weighting = Literal["tilted", "literal", "batch"]
 
@@ -45,9 +45,9 @@ class Source:
     """Which objective asks."""
 
     @property
-    def fused(self) -> bool:
+    def uses_kernels(self) -> bool:
         """Whether kernels read these targets."""
-        return 0 < self.targets.numel() < 2**31 and dispatch.fused(self.targets)
+        return 0 < self.targets.numel() < 2**31 and dispatch.uses_kernels(self.targets)
 
     @property
     def mask(self) -> Tensor:  # (B, T) bool
@@ -131,10 +131,10 @@ def truth(
     source: Source,
     *,
     share: float = 0.0,
-    table: Table | None = None,
+    table: RowTable | None = None,
 ) -> Candidates:
     """All mass on the ground truth, but for a share that goes to the rows of a table, if there is one."""
-    if source.fused:
+    if source.uses_kernels:
         result: Candidates = dispatch.kernels("targets").truth(source, share, table)
         return result
     mask = source.mask
@@ -163,7 +163,7 @@ def expectation(
     pool: Pool,
     law: ChangeLaw,
     alpha: float,
-    table: Table | None = None,
+    table: RowTable | None = None,
     *,
     listed: bool = False,
 ) -> Candidates:
@@ -216,7 +216,7 @@ def draws(source: Source, pool: Pool, law: ChangeLaw, count: int, generator: Gen
 
 
 def integrate(
-    source: Source, sampled: Candidates, pool: Pool, law: ChangeLaw, table: Table | None = None
+    source: Source, sampled: Candidates, pool: Pool, law: ChangeLaw, table: RowTable | None = None
 ) -> Candidates:
     """Candidates on the samples' own prefixes, each token to predict there replaced by its law (Rao-Blackwell)."""
     index, background = _marginals(source, sampled, pool, law)
@@ -327,6 +327,6 @@ def _marginals(source: Source, base: Candidates, pool: Pool, law: ChangeLaw) -> 
 
 def _fits(source: Source, pool: Pool, law: ChangeLaw) -> bool:
     """Whether kernels take these targets, this pool and this law."""
-    if not (pool.alike and law.in_kernels and source.fused):
+    if not (pool.alike and law.in_kernels and source.uses_kernels):
         return False
     return bool(source.targets.shape[1] <= dispatch.kernels("targets").MOST_STEPS)

@@ -78,7 +78,7 @@ class Bleu(nn.Module):
         """Score each candidate against the references of its row."""
         check_ids(candidates, references)
         fusable = self.dtype == torch.float32 and self.order <= ngrams.FUSED
-        if fusable and dispatch.fused(candidates, references):
+        if fusable and dispatch.uses_kernels(candidates, references):
             from seqsmooth.ops.kernels import bleu
             from seqsmooth.ops.kernels.ngrams import fit
 

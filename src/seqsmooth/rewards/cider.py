@@ -52,7 +52,7 @@ class Cider(nn.Module):
         super().__init__()
         given = isinstance(document_frequencies, DocumentFrequencies)
         rule = "a DocumentFrequencies"
-        checks.must(given, "document_frequencies", rule, checks.described(document_frequencies))
+        checks.must(given, "document_frequencies", rule, checks.describe(document_frequencies))
         self.order = checks.at_least("order", order, 1)
         rule = f"at most {document_frequencies.order}, the order of `document_frequencies`"
         checks.must(order <= document_frequencies.order, "order", rule, order)
@@ -78,7 +78,7 @@ class Cider(nn.Module):
         check_ids(candidates, references)
         ours, home = candidates.device, self.get_buffer("keys_1").device
         checks.must(ours == home, "candidates", f"on {home}, where this reward is", f"on {ours}")
-        if self._fusable and dispatch.fused(candidates, references):
+        if self._fusable and dispatch.uses_kernels(candidates, references):
             from seqsmooth.ops.kernels import cider
             from seqsmooth.ops.kernels.ngrams import fit
 

@@ -30,7 +30,7 @@ class Clip(nn.Module):
 
     def __init__(self, reward: Reward, minimum: float = 0.0, maximum: float = 1.0) -> None:
         super().__init__()
-        checks.must(callable(reward), "reward", "a callable", checks.described(reward))
+        checks.must(callable(reward), "reward", "a callable", checks.describe(reward))
         for name, bound in (("minimum", minimum), ("maximum", maximum)):
             checks.must(isinstance(bound, (int, float)) and not math.isnan(bound), name, "a number", repr(bound))
         checks.must(minimum < maximum, "maximum", f"greater than `minimum` = {minimum:.12g}", maximum)

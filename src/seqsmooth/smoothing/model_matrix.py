@@ -22,7 +22,7 @@ def model_matrix(
     Hugging Face's models say which that is. Of others, "input" is the only `nn.Embedding`, and "output" the only
     `nn.Linear` with as many rows as that has; where there are several, name the module or the parameter.
     """
-    checks.must(isinstance(model, nn.Module), "model", "an nn.Module", checks.described(model))
+    checks.must(isinstance(model, nn.Module), "model", "an nn.Module", checks.describe(model))
     checks.must(isinstance(matrix, str), "matrix", "'input', 'output' or the name of a module", repr(matrix))
     if matrix not in ("input", "output"):
         return _find_weight(model, matrix)
@@ -83,7 +83,7 @@ def _find_weight(model: nn.Module, name: str) -> Tensor:
 
 def _weight(part: object, name: str) -> Tensor:
     weight = part if isinstance(part, Tensor) else getattr(part, "weight", None)
-    checks.must(isinstance(weight, Tensor), "matrix", f"a module with a weight ({name})", checks.described(part))
+    checks.must(isinstance(weight, Tensor), "matrix", f"a module with a weight ({name})", checks.describe(part))
     assert isinstance(weight, Tensor)
     return _check_matrix(weight, name)
 

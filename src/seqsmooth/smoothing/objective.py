@@ -73,9 +73,9 @@ class Objective(Precise):
         sequence = GroundTruth() if sequence is None else sequence
         token = Dirac() if token is None else token
         checks.must(
-            isinstance(sequence, SequenceLaw), "sequence", "a sequence law, as Hamming", checks.described(sequence)
+            isinstance(sequence, SequenceLaw), "sequence", "a sequence law, as Hamming", checks.describe(sequence)
         )
-        checks.must(isinstance(token, TokenLaw), "token", "a token law, as Similarity", checks.described(token))
+        checks.must(isinstance(token, TokenLaw), "token", "a token law, as Similarity", checks.describe(token))
         checks.flag("lazy", lazy)
         checks.whole("ignore_index", ignore_index)
         rule = "negative (a padding id of the vocabulary goes into `specials`, as Specials(pad=0))"
@@ -85,7 +85,7 @@ class Objective(Precise):
             isinstance(self.specials, Specials),
             "specials",
             "a Specials, as Specials(pad=0)",
-            checks.described(specials),
+            checks.describe(specials),
         )
         if token.true_prefix_only and not sequence.only_truth:
             rule = f"True with {type(token).__name__}, which knows the ground truth's prefix only"
@@ -147,7 +147,7 @@ class Objective(Precise):
         if stream is None:
             return self._without_grad(targets, references, generator, self.setting)
         rule = "a torch.cuda.Stream"
-        checks.must(isinstance(stream, torch.cuda.Stream), "stream", rule, checks.described(stream))
+        checks.must(isinstance(stream, torch.cuda.Stream), "stream", rule, checks.describe(stream))
         # It starts after all that came before on the current stream. So memory that it takes over from an earlier step
         # is no longer read there, and needs no `record_stream`.
         stream.wait_stream(torch.cuda.current_stream(stream.device))
@@ -317,7 +317,7 @@ class Objective(Precise):
             checks.must(ours, "candidates", "from this objective's `propose`", "from another's")
             return candidates
         if not isinstance(candidates, Tensor):
-            raise checks.wrong("candidates", "from `propose`, or targets", checks.described(candidates))
+            raise checks.wrong("candidates", "from `propose`, or targets", checks.describe(candidates))
         single = self.lazy or self.sequence.only_truth
         checks.must(
             single, "candidates", "from `propose` when lazy is False, so that samples are decoded", "plain targets"

@@ -37,14 +37,14 @@ class Refresh:
     """
 
     def __init__(self, objective: Objective, make: Callable[[], Similarity], *, every: int) -> None:
-        checks.must(isinstance(objective, Objective), "objective", "an Objective", checks.described(objective))
+        checks.must(isinstance(objective, Objective), "objective", "an Objective", checks.describe(objective))
         token = objective.token
         checks.must(
             isinstance(token, Similarity), "objective", "one with a Similarity", f"one with {type(token).__name__}"
         )
         rule = "a function that makes a Similarity, as `lambda: Similarity.from_model(model, tau=0.2)`"
         makes = callable(make) and not isinstance(make, nn.Module)  # a law would be called when its turn comes
-        checks.must(makes, "make", rule, checks.described(make))
+        checks.must(makes, "make", rule, checks.describe(make))
         self.objective = objective
         self.make = make
         self.every = checks.at_least("every", every, 1)
@@ -64,9 +64,7 @@ class Refresh:
         objective, token = self.objective, self.objective.token
         assert isinstance(token, Similarity)
         fresh = self.make()
-        checks.must(
-            isinstance(fresh, Similarity), "make", "a function that gives a Similarity", checks.described(fresh)
-        )
+        checks.must(isinstance(fresh, Similarity), "make", "a function that gives a Similarity", checks.describe(fresh))
         same = all(getattr(fresh, name) == getattr(token, name) for name in _CHOICES)
         checks.must(same, "make", "a function that gives the same law with other tables", "one that gives another law")
         tables = objective.token_tables
@@ -85,7 +83,7 @@ class Refresh:
     def attach(self, optimiser: torch.optim.Optimizer) -> Any:
         """Count a step whenever the optimiser takes one; `remove()` of what it returns ends that."""
         rule = "a torch.optim.Optimizer (a Trainer's is made by `trainer.create_optimizer()`)"
-        checks.must(hasattr(optimiser, "register_step_post_hook"), "optimiser", rule, checks.described(optimiser))
+        checks.must(hasattr(optimiser, "register_step_post_hook"), "optimiser", rule, checks.describe(optimiser))
 
         def taken(*_: object) -> None:
             self.step()

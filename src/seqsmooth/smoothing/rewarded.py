@@ -93,10 +93,10 @@ class Rewarded(SequenceLaw):
     ) -> None:
         super().__init__(alpha)
         able = callable(reward) and not isinstance(reward, type)
-        checks.must(able, "reward", "callable, as Bleu()", checks.described(reward))
+        checks.must(able, "reward", "callable, as Bleu()", checks.describe(reward))
         drawable = hasattr(proposal, "draw") and not isinstance(proposal, type)
         rule = "a law with `draw`, such as Hamming(tau=0.3)"
-        checks.must(drawable, "proposal", rule, checks.described(proposal))
+        checks.must(drawable, "proposal", rule, checks.describe(proposal))
         checks.must(proposal.alpha == 1, "proposal.alpha", "left at 1 (the share goes to Rewarded)", proposal.alpha)
         for unused in ("samples", "integrate"):
             given = getattr(proposal, unused, None)
@@ -115,7 +115,7 @@ class Rewarded(SequenceLaw):
             )
         if weights == "literal":
             rule = "a law that tells the probability of its draws, such as Hamming, with weights='literal'"
-            checks.must(proposal.known_probability, "proposal", rule, checks.described(proposal))
+            checks.must(proposal.known_probability, "proposal", rule, checks.describe(proposal))
         self.in_kernels = type(self).importance_weights is Rewarded.importance_weights
         self.reward = reward
         self.proposal = proposal

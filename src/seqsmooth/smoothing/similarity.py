@@ -11,7 +11,7 @@ from seqsmooth.ops import checks
 from seqsmooth.ops.sampling import Generator
 from seqsmooth.ops.similarity import SimilarityTable
 from seqsmooth.ops.soft_target import IGNORED, Rows, SoftTarget
-from seqsmooth.ops.tables import DenseTable, Table
+from seqsmooth.ops.tables import DenseTable, RowTable
 from seqsmooth.smoothing.law import checksum
 from seqsmooth.smoothing.model_matrix import Matrix, model_vectors
 from seqsmooth.smoothing.records import Setting
@@ -232,7 +232,7 @@ class Similarity(TokenLaw):
         weights = (self.alpha / self.k * target.weights).repeat_interleave(self.k, -1)
         return SoftTarget(torch.cat([target.ids, drawn], -1), torch.cat([stays, weights], -1), rows)
 
-    def mix(self, table: Table, setting: Setting) -> DenseTable:
+    def mix(self, table: RowTable, setting: Setting) -> DenseTable:
         """The rows of a table times M, in full: its mass is then dense anyway."""
         kept = _matrix_of(setting)
         matrix = kept.matrix(self.units, self.counts)

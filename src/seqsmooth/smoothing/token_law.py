@@ -8,7 +8,7 @@ from typing import ClassVar
 from seqsmooth.ops.candidates import Candidates
 from seqsmooth.ops.sampling import Generator
 from seqsmooth.ops.soft_target import SoftTarget
-from seqsmooth.ops.tables import DenseTable, Table
+from seqsmooth.ops.tables import DenseTable, RowTable
 from seqsmooth.smoothing.law import Law
 from seqsmooth.smoothing.records import Setting, Truth
 
@@ -36,6 +36,6 @@ class TokenLaw(Law):
         """The measure delta(y*) M by a shorter way than `spread`, if the law knows one."""
         return None
 
-    def mix(self, table: Table, setting: Setting) -> DenseTable | None:
+    def mix(self, table: RowTable, setting: Setting) -> DenseTable | None:
         """A table's rows times M, where that is worth keeping between steps."""
         return None

@@ -15,7 +15,7 @@ from torch import Tensor, nn
 from seqsmooth.ops import checks
 from seqsmooth.ops.sampling import Generator, categorical
 from seqsmooth.ops.similarity import ROW_ELEMENTS, SimilarityTable
-from seqsmooth.ops.tables import DenseTable, SetTable, SparseTable, Table, UniformTable, padded_rows
+from seqsmooth.ops.tables import DenseTable, RowTable, SetTable, SparseTable, UniformTable, padded_rows
 from seqsmooth.smoothing.law import Tables
 
 Mode = Literal["dense", "sampled", "top-k"]
@@ -191,7 +191,7 @@ def rows_of(
 
 
 def multiply(
-    table: Table,
+    table: RowTable,
     matrix: TokenMatrix,
     like: Tensor,  # of the type and on the device of the result
 ) -> tuple[Tensor, Tensor]:  # (G, V) twice

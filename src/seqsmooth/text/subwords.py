@@ -34,7 +34,7 @@ def subword_kinds(tokens: Sequence[str | None] | Mapping[str, int]) -> Tensor:  
     listed = _by_id(tokens) if isinstance(tokens, Mapping) else list(tokens)
     for token in listed:
         words = token is None or isinstance(token, str)
-        checks.must(words, "tokens", "strings, or None where an id has no token", checks.described(token))
+        checks.must(words, "tokens", "strings, or None where an id has no token", checks.describe(token))
     mark = _convention([token for token in listed if token is not None])
     return torch.tensor([_kind(token, mark) for token in listed], dtype=torch.long)
 

@@ -44,7 +44,7 @@ class GraphedStep:
     """
 
     def __init__(self, step: TrainingStep, example: Batch) -> None:
-        checks.must(isinstance(step, TrainingStep), "step", "a TrainingStep", checks.described(step))
+        checks.must(isinstance(step, TrainingStep), "step", "a TrainingStep", checks.describe(step))
         self.step = step
         for name, value in example.tensors().items():
             checks.device(name, value, step.device)

@@ -72,8 +72,8 @@ class TrainingStep:
         generator: Generator | None = None,
         world: int = 1,
     ) -> None:
-        checks.must(isinstance(model, Model), "model", "a seqsmooth.models.Model", checks.described(model))
-        checks.must(isinstance(objective, Objective), "objective", "an Objective", checks.described(objective))
+        checks.must(isinstance(model, Model), "model", "a seqsmooth.models.Model", checks.describe(model))
+        checks.must(isinstance(objective, Objective), "objective", "an Objective", checks.describe(objective))
         known, wide = objective.vocab_size, model.head.weight.shape[0]
         checks.must(known in (None, wide), "objective", f"over the model's {wide} tokens", f"over {known}")
         bos = objective.specials.bos

@@ -13,7 +13,7 @@ from seqsmooth.ops.cross_entropy import Job, plain_losses
 from seqsmooth.ops.kernels import finishing
 from seqsmooth.ops.kernels.launching import launch
 from seqsmooth.ops.kernels.sizes import blocks
-from seqsmooth.ops.kernels.soft_cross_entropy import FOLDED, Prepared, prepare, room, run, run_again
+from seqsmooth.ops.kernels.soft_cross_entropy import FOLDED, Prepared, empty_losses, prepare, run, run_again
 from seqsmooth.ops.kernels.sorted_target import Parts, sort_parts
 from seqsmooth.ops.tables import padded
 
@@ -120,7 +120,7 @@ class _RowLosses(torch.autograd.Function):
             ctx.gradient = rows.new_empty(rows.shape) if wanted else None
         ctx.shape = logits.shape
         ctx.save_for_backward(logits if wanted and not ctx.overwritten else None)
-        by_row = room(rows)
+        by_row = empty_losses(rows)
         run(ctx.prepared, rows, ctx.gradient, None, by_row)
         results = _summed(by_row, job) if job.reduced else by_row
         ctx.mark_non_differentiable(results[1])
@@ -145,7 +145,7 @@ class _RowLosses(torch.autograd.Function):
         rows = _in_rows(logits)
         if gradient is None:
             gradient = rows.new_empty(rows.shape)
-            run(ctx.prepared, rows, gradient, None, room(rows))
+            run(ctx.prepared, rows, gradient, None, empty_losses(rows))
         run_again(ctx.prepared, rows, gradient, upstream)
         return gradient.view(ctx.shape), None, None
 
@@ -207,7 +207,7 @@ def _chunked(
     for_hidden = torch.empty_like(hidden) if wanted[0] else None
     for_weight: Tensor | None = None
     for_bias: Tensor | None = None
-    losses = room(hidden)
+    losses = empty_losses(hidden)
     wide_enough, learns = made.matrix.shape[0] == vocab_size, any(wanted)
     for number in range(made.chunks):
         part = None if made.chunks == 1 else slice(number * most, min((number + 1) * most, count))

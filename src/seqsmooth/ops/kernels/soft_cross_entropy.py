@@ -90,10 +90,10 @@ def prepare(
     return Prepared(job, parts, before, after, constants, background)
 
 
-def room(
+def empty_losses(
     like: Tensor,  # (N, ...)
 ) -> tuple[Tensor, Tensor]:  # (N,) each
-    """Where the losses of rows go."""
+    """Memory for the losses of rows, and for their unsmoothed NLL."""
     smoothed = torch.empty(like.shape[0], dtype=torch.float32, device=like.device)
     return smoothed, torch.empty_like(smoothed)
 
@@ -120,7 +120,7 @@ def run_again(
     """The gradient once more, where what came from above is not as expected."""
     written: tuple[Tensor | None, ...] = (None, None, None)
     if prepared.parts.law is not None:  # of which another kernel makes the gradient, from what this one finds
-        smoothed, nll = room(logits)
+        smoothed, nll = empty_losses(logits)
         written = smoothed, nll, smoothed.new_empty(4, logits.shape[0])
     _launch(prepared, logits, gradient, None, written, upstream)
 

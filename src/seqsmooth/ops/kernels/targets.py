@@ -20,7 +20,7 @@ from seqsmooth.ops.philox import Philox
 from seqsmooth.ops.pools import AllTokens, Pool, TokenSets
 from seqsmooth.ops.sampling import Generator, check_device, uniforms
 from seqsmooth.ops.soft_target import Rows, SoftTarget
-from seqsmooth.ops.tables import SetTable, Table
+from seqsmooth.ops.tables import RowTable, SetTable
 from seqsmooth.ops.targets import ChangeLaw, Draws, Source
 
 FEW = 2048
@@ -33,7 +33,7 @@ MOST_READERS = 32
 """Programs that read a batch, where each of them looks at all of it first."""
 
 
-def truth(source: Source, share: float, table: Table | None) -> Candidates:
+def truth(source: Source, share: float, table: RowTable | None) -> Candidates:
     """All mass on the ground truth, but for a share that goes to the rows of a table if there is one."""
     out = _allocate(source)
     spread = None if table is None else torch.empty_like(out.weights)
@@ -50,7 +50,7 @@ def truth(source: Source, share: float, table: Table | None) -> Candidates:
 
 
 def expectation(
-    source: Source, pool: Pool, law: ChangeLaw, alpha: float, table: Table | None, *, listed: bool
+    source: Source, pool: Pool, law: ChangeLaw, alpha: float, table: RowTable | None, *, listed: bool
 ) -> Candidates:
     """The closed form: the mass on the truth, the number of each position's pool (B, 1, T, 1), and the weight of that.
 
