@@ -43,6 +43,6 @@ def test_forced_where_it_cannot_run(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.delenv("TRITON_INTERPRET", raising=False)
     with pytest.raises(ValueError, match=r"for tensors on the CPU \(or set TRITON_INTERPRET=1\)"):
         dispatch.uses_kernels(torch.zeros(2))
-    monkeypatch.setattr(dispatch, "installed", lambda: False)
+    monkeypatch.setattr(dispatch, "is_installed", lambda: False)
     with pytest.raises(ValueError, match="where Triton is not installed"):
         dispatch.uses_kernels(torch.zeros(2))

@@ -211,8 +211,8 @@ def adam(
     checks.must(len(everything) > 0, "parameters", "one or more", "none")
     home = everything[0].device
     rates = [checks.non_negative("lr", group.get("lr", lr)) for group in groups]
-    made = torch.optim.AdamW if decoupled else torch.optim.Adam
-    return made(
+    kind = torch.optim.AdamW if decoupled else torch.optim.Adam
+    return kind(
         [
             {**group, "lr": torch.tensor(rate, device=home), "initial_lr": rate}
             for group, rate in zip(groups, rates, strict=True)

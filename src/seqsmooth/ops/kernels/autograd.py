@@ -83,9 +83,9 @@ class Logits:
             return cls(torch.mm(states, weight.T), weight, chunks)
         aligned = vocab_size % ALIGNED == 0
         matrix = weight if aligned else torch.nn.functional.pad(weight, (0, 0, 0, width - vocab_size))
-        made = cls(hidden.new_empty(rows, width), matrix, chunks)
-        made.compute(states)
-        return made
+        first = cls(hidden.new_empty(rows, width), matrix, chunks)
+        first.compute(states)
+        return first
 
     @property
     def rows(self) -> int:
@@ -115,7 +115,7 @@ class _RowLosses(torch.autograd.Function):
         ctx.overwritten = wanted and job.inplace and job.reduced
         if ctx.overwritten:
             ctx.gradient = rows.detach()
-            torch.autograd.graph.increment_version(logits)  # whoever saved the logits for a backward pass is told
+            torch.autograd.graph.increment_version(logits)  # whoever saved the logits for a backward pass gets an error
         else:
             ctx.gradient = rows.new_empty(rows.shape) if wanted else None
         ctx.shape = logits.shape
@@ -124,7 +124,7 @@ class _RowLosses(torch.autograd.Function):
         run(ctx.prepared, rows, ctx.gradient, None, by_row)
         results = _summed(by_row, job) if job.reduced else by_row
         ctx.mark_non_differentiable(results[1])
-        ctx.set_materialize_grads(False)  # or else zeros would be made for that one
+        ctx.set_materialize_grads(False)  # or else zeros would be allocated for that one
         return results
 
     @staticmethod
@@ -167,7 +167,7 @@ class _HeadLosses(torch.autograd.Function):
         first = first or Logits.first(hidden, weight, chunk)
         results, ctx.gradients = _chunked(hidden, weight, bias, job, first, ctx.wanted)
         ctx.mark_non_differentiable(results[1])
-        ctx.set_materialize_grads(False)  # or else zeros would be made for that one
+        ctx.set_materialize_grads(False)  # or else zeros would be allocated for that one
         return results
 
     @staticmethod
@@ -176,18 +176,18 @@ class _HeadLosses(torch.autograd.Function):
             return (None,) * 6
         job: Job = ctx.job
         if ctx.gradients is not None and not torch.is_grad_enabled():
-            made, ctx.gradients = ctx.gradients, None  # given away: a second pass through the graph makes its own
-            _rescale(made, upstream, job)
-            return (*made, None, None, None)
+            gradients, ctx.gradients = ctx.gradients, None  # given away: a second pass through the graph makes its own
+            _rescale(gradients, upstream, job)
+            return (*gradients, None, None, None)
         hidden, weight, bias = ctx.saved_tensors
         if torch.is_grad_enabled():
             given = [value for value, wanted in zip((hidden, weight, bias), ctx.wanted, strict=True) if wanted]
             total = plain_losses(torch.nn.functional.linear(hidden, weight, bias), job)[0]
             slopes = iter(torch.autograd.grad(total, given, upstream, create_graph=True))
             return (*(next(slopes) if wanted else None for wanted in ctx.wanted), None, None, None)
-        made = _chunked(hidden, weight, bias, job, Logits.first(hidden, weight, ctx.chunk), ctx.wanted)[1]
-        _rescale(made, upstream, job)
-        return (*made, None, None, None)
+        gradients = _chunked(hidden, weight, bias, job, Logits.first(hidden, weight, ctx.chunk), ctx.wanted)[1]
+        _rescale(gradients, upstream, job)
+        return (*gradients, None, None, None)
 
 
 def _chunked(
@@ -195,27 +195,27 @@ def _chunked(
     weight: Tensor,
     bias: Tensor | None,
     job: Job,
-    made: Logits,
+    buffer: Logits,
     wanted: tuple[bool, ...],
 ) -> tuple[tuple[Tensor, Tensor], tuple[Tensor | None, ...]]:
     """The losses, and the gradients that are wanted, chunk by chunk through one buffer of logits."""
     shape = hidden.shape
     hidden = hidden.reshape(-1, shape[-1])
-    count, vocab_size, most = hidden.shape[0], weight.shape[0], made.rows
+    count, vocab_size, most = hidden.shape[0], weight.shape[0], buffer.rows
     # Partial sums in half precision are as good as one for two chunks, and no more.
-    wide = made.chunks > 2 and hidden.dtype != torch.float32
+    wide = buffer.chunks > 2 and hidden.dtype != torch.float32
     for_hidden = torch.empty_like(hidden) if wanted[0] else None
     for_weight: Tensor | None = None
     for_bias: Tensor | None = None
     losses = empty_losses(hidden)
-    wide_enough, learns = made.matrix.shape[0] == vocab_size, any(wanted)
-    for number in range(made.chunks):
-        part = None if made.chunks == 1 else slice(number * most, min((number + 1) * most, count))
+    wide_enough, learns = buffer.matrix.shape[0] == vocab_size, any(wanted)
+    for number in range(buffer.chunks):
+        part = None if buffer.chunks == 1 else slice(number * most, min((number + 1) * most, count))
         states = hidden if part is None else hidden[part]
         if number > 0:
-            made.compute(states)
-        logits = made.view(states.shape[0], vocab_size)
-        whole = logits if wide_enough else made.view(states.shape[0], made.matrix.shape[0])
+            buffer.compute(states)
+        logits = buffer.view(states.shape[0], vocab_size)
+        whole = logits if wide_enough else buffer.view(states.shape[0], buffer.matrix.shape[0])
         job.wait()  # only now, so that targets may still be in the making while the first logits are
         into = logits if learns else None
         if part is None:
@@ -225,7 +225,7 @@ def _chunked(
             results = losses[0][part], losses[1][part]
             marks = run(_prepared(job[part], logits), logits, into, bias, results)
         if for_hidden is not None:
-            torch.mm(whole, made.matrix, out=for_hidden if part is None else for_hidden[part])
+            torch.mm(whole, buffer.matrix, out=for_hidden if part is None else for_hidden[part])
         if wanted[1]:
             states = _emptied(states, marks)
             if for_weight is None:
@@ -279,11 +279,16 @@ def _summed(losses: tuple[Tensor, Tensor], job: Job) -> tuple[Tensor, Tensor]:
 
 def _rescale(gradients: tuple[Tensor | None, ...], upstream: Tensor, job: Job) -> None:
     """Multiply gradients of a head by what came from above, in place and in one launch."""
-    made = [gradient for gradient in gradients if gradient is not None]
-    sizes = [gradient.numel() for gradient in made]
+    present = [gradient for gradient in gradients if gradient is not None]
+    sizes = [gradient.numel() for gradient in present]
     if not any(sizes):
         return
-    first, second, third = (*made, None, None)[:3]
+    first, second, third = (*present, None, None)[:3]
     given = (first, second, third, *(*sizes, 0, 0)[:3], upstream, job.items, job.factor)
-    constants = {"COUNTED": job.items is not None, "FOLD": made[0].dtype in FOLDED, "NUMBER": len(made), "BLOCK": 4096}
+    constants = {
+        "COUNTED": job.items is not None,
+        "FOLD": present[0].dtype in FOLDED,
+        "NUMBER": len(present),
+        "BLOCK": 4096,
+    }
     launch(finishing.rescaled, (min(528, blocks(max(sizes), 4096)),), given, constants, num_warps=8)

@@ -43,10 +43,10 @@ def launch(
     if known is not None:
         known[0][(*grid, 1, 1)[:3]](*given, *known[1])
         return
-    made = kernel[grid](*given, **constants, **options)
-    if made is not None:  # as in the interpreter
+    compiled = kernel[grid](*given, **constants, **options)
+    if compiled is not None:  # as in the interpreter
         last = tuple(constants[name] for name in kernel.arg_names[len(given) :])
-        _compiled[key] = made, last
+        _compiled[key] = compiled, last
 
 
 def _looks(given: tuple[Any, ...]) -> tuple[object, ...]:

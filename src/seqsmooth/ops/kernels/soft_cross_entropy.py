@@ -179,7 +179,7 @@ def _add_law(
     wide, narrow = two_powers(table.units.shape[1])
     exact = logits.dtype == torch.float32
     held = law.index.shape[-1] == 1 and wide + narrow <= WIDEST_HELD and not exact
-    made = table.singles if exact else table.halves
+    form = table.singles if exact else table.halves
     groups = blocks(count, TILES["ROWS"])
     share = min(blocks(vocab_size, TILES["TOKENS"]), max(1, 1056 // groups))
     partial = torch.empty(share, count, dtype=torch.float32, device=logits.device)
@@ -205,7 +205,7 @@ def _add_law(
         values, 0 if values is None else values.stride(0),
         *((None, None) if dense is None else (dense.index.contiguous(), dense.weights.contiguous())),
         *prepared.background[:-1],
-        made.units, table.known, made.whole, made.offsets, table.counts, 1 / table.tau, table.beta,
+        form.units, table.known, form.whole, form.offsets, table.counts, 1 / table.tau, table.beta,
         law.index.contiguous(), law.weights.contiguous(),
     )  # fmt: skip
     constants = {
