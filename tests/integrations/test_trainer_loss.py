@@ -193,7 +193,7 @@ def test_objectives_that_cannot_work_are_refused_at_once() -> None:
         ValueError, match=r"^compute_loss_func sees one forward pass, .* lazy=False; use lazy=True, or the"
     ):
         huggingface(ss.seq(0.3, lazy=False, vocab_size=V))
-    with pytest.raises(ValueError, match=r"`objective\.ignore_index` must be -100, as everywhere in transformers, but"):
+    with pytest.raises(ValueError, match=r"`objective\.ignore_index` must be -100, as everywhere in transformers; it"):
         huggingface(ss.mle(ignore_index=-1))
     teacher = ss.Teacher(torch.arange(2).expand(1, 3, 2), torch.full((1, 3, 2), -1.0))
     with pytest.raises(
@@ -204,7 +204,7 @@ def test_objectives_that_cannot_work_are_refused_at_once() -> None:
         huggingface(ss.mle)  # type: ignore[arg-type]
     with pytest.raises(ValueError, match=r"must be that of the model's output matrix, 12; it is 11\."):
         huggingface(ss.mle(vocab_size=V), Tiny(encodes=False, size=12))
-    with pytest.raises(ValueError, match=r"get_output_embeddings\(\)` must be a layer with a weight .* None instead"):
+    with pytest.raises(ValueError, match=r"get_output_embeddings\(\)` must be a layer with a weight .*; it is None"):
         huggingface(ss.mle(), nn.Linear(2, 2))
     with pytest.raises(ValueError, match=r"`model` must be the model itself, an nn\.Module; it is a str\."):
         huggingface(ss.mle(), "gpt2")  # type: ignore[arg-type]

@@ -11,7 +11,7 @@ from seqsmooth.ops.cross_entropy import Job, losses
 from seqsmooth.ops.kernels.sorted_target import distinct, fitting, sort_parts
 from seqsmooth.ops.similarity import SimilarityTable
 from seqsmooth.ops.soft_target import Rows, SoftTarget
-from seqsmooth.ops.tables import DenseTable, SparseTable, Table, UniformTable
+from seqsmooth.ops.tables import DenseTable, RowTable, SparseTable, UniformTable
 
 V = 600
 DENSE = DenseTable.of(torch.full((1, V), 1 / V))
@@ -22,7 +22,7 @@ def lists(length: int, *, apart: bool = False, rows: int = 2) -> SparseTable:
     return SparseTable(torch.arange(length).expand(rows, -1), torch.ones(rows, length), V, distinct=apart)
 
 
-def some(slots: int, *tables: Table, width: int = 1) -> SoftTarget:
+def some(slots: int, *tables: RowTable, width: int = 1) -> SoftTarget:
     """A target of one position with so many slots, and `width` rows of each table."""
     rows = (Rows(table, torch.zeros(1, width, dtype=torch.long), torch.ones(1, width)) for table in tables)
     return SoftTarget(torch.zeros(1, slots, dtype=torch.long), torch.ones(1, slots), tuple(rows))

@@ -12,7 +12,7 @@ from torch.nn import functional as F
 import seqsmooth as ss
 from seqsmooth.ops.similarity import SimilarityTable
 from seqsmooth.ops.soft_target import Rows
-from seqsmooth.ops.tables import DenseTable, SparseTable, Table
+from seqsmooth.ops.tables import DenseTable, RowTable, SparseTable
 
 N, V = 5, 7
 EMPTY = -100
@@ -81,7 +81,9 @@ class Part:
                     self.mass[n][token] += weight
         return self
 
-    def table(self, table: Table, full: list[list[float]], index: list[list[int]], weights: list[list[float]]) -> Part:
+    def table(
+        self, table: RowTable, full: list[list[float]], index: list[list[int]], weights: list[list[float]]
+    ) -> Part:
         self.rows.append(Rows(table, torch.tensor(index), doubles(weights)))
         for n in range(N):
             for row, weight in zip(index[n], weights[n], strict=True):

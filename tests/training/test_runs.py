@@ -152,7 +152,7 @@ def test_items_without_references_are_found_before_anything_is_learned(tmp_path:
     write_captions(tmp_path / "corpus", {"train": images[:1], "val": images}, features, side=Side(min_count=1))
     made = values(tmp_path / "corpus", trainer={"max_epochs": 1}, data={"captions_per_image": None})
     made["objective"] = {}
-    rule = "a split whose items all have references; it is val, where 1 have none,"
+    rule = "a split whose items all have references; it is val, where 1 have none"
     with pytest.raises(ValueError, match=rf"^`data.validation` must be {rule}\.$"):
         train(parse_config(made), tmp_path / "run")
     assert not (tmp_path / "run").exists()
