@@ -205,10 +205,10 @@ def _background(truth: Truth) -> DenseTable | None:
 
 def _substitution(law: Similarity, setting: Setting) -> Tensor:  # (V, V)
     """S without its diagonal and without the undrawn tokens, each row of mass 1, or 0 where nothing is left."""
-    computed = law.computed(setting)
+    similarity = law.table_of(setting)
     table = torch.empty(law.vocab_size, law.vocab_size, dtype=law.units.dtype, device=law.units.device)
     for tokens in token_chunks(law.vocab_size, law.units.device):
-        rows = computed.rows(tokens)
+        rows = similarity.rows(tokens)
         rows[torch.arange(len(tokens), device=rows.device), tokens] = 0
         for token in setting.specials.ids("undrawn"):
             rows[:, token] = 0

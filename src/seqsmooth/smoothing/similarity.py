@@ -157,9 +157,9 @@ class Similarity(TokenLaw):
 
     def prepare(self, setting: Setting) -> KeptMatrix:
         """The matrix of the law, or what is kept of it, without mass for special tokens."""
-        return keep(self.computed(setting), self.alpha, self.mode, self.k, self.tail, self.stored)
+        return keep(self.table_of(setting), self.alpha, self.mode, self.k, self.tail, self.stored)
 
-    def computed(self, setting: Setting | None = None) -> SimilarityTable:
+    def table_of(self, setting: Setting | None = None) -> SimilarityTable:
         """S with rows that are computed when they are needed; no mass for the special tokens of a setting."""
         known = self.known
         if setting is not None and (unsmoothed := setting.specials.ids("unsmoothed")):
@@ -199,7 +199,7 @@ class Similarity(TokenLaw):
         """S in full for some tokens, the top-k one if that is the mode; `setting` is that of an objective."""
         checks.integers("tokens", tokens)
         checks.ids_below("tokens", tokens, self.vocab_size)
-        rows = self.computed(setting).rows(tokens.flatten())
+        rows = self.table_of(setting).rows(tokens.flatten())
         if self.mode == "top-k":
             assert self.k is not None
             best = rows.topk(self.k, -1)
@@ -244,7 +244,7 @@ class Similarity(TokenLaw):
 
     def options(self, setting: Setting | None = None) -> dict[str, object]:
         """The law and a checksum of its embeddings."""
-        known = self.computed(setting).known
+        known = self.table_of(setting).known
         vectors = (self.units, known) if self.counts is None else (self.units, known, self.counts)
         chosen: dict[str, object] = {"V": self.vocab_size, "D": self.units.shape[1], "crc": checksum(*vectors)}
         chosen["tau"] = self.tau
