@@ -153,6 +153,9 @@ def test_a_temperature_is_shown_as_a_rate_and_a_rate_as_a_temperature() -> None:
     assert "rate=0.301, pool=vocab, alpha=1.0" in by_rate
     assert "; tau=0.1" in by_rate
     assert repr(ss.Hamming(0.1)) == "Hamming(tau=0.1, pool=vocab, alpha=1.0)"
+    assert "; rate=0.424" in repr(ss.seq(1.0, vocab_size=3))  # two others, 2 / (2 + e)
+    rewarded = ss.seq(1.0, vocab_size=3, reward=ss.rewards.Constant(), reward_tau=1.0)
+    assert "; rate=0.424" in repr(rewarded)  # of its proposal
     for odd in (ss.seq(rate=0.0, vocab_size=9), ss.seq(rate=1.0, vocab_size=9), ss.seq(rate=0.99, vocab_size=9)):
         assert "tau=" not in repr(odd)
     assert "rate=" not in repr(ss.seq(0.1, vocab_size=1))
