@@ -168,3 +168,12 @@ def test_logits_that_must_be_copied_are_not_overwritten(
     loss = ss.cross_entropy(leaf.exp()[:, :-1], targets, inplace=inplace)
     expected = nn.functional.cross_entropy(leaf.exp()[:, :-1].flatten(0, 1), targets.flatten())
     torch.testing.assert_close(*(torch.autograd.grad(value, leaf)[0] for value in (loss, expected)))
+
+
+def test_a_share_stays_a_share() -> None:
+    objective = ss.label_smoothing(0.1)
+    with pytest.raises(ValueError, match=r"^`alpha` must be between 0 and 1; it is 7\.$"):
+        objective.token.alpha = 7
+    assert objective.token.alpha == 0.1
+    with pytest.raises(ValueError, match=r"^`reward` must be callable, as Bleu\(\); it is a str\.$"):
+        ss.seq(reward="cidr")  # type: ignore[arg-type]

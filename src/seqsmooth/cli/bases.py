@@ -29,7 +29,7 @@ def _bases(bases: Iterable[Base]) -> str:
 
 
 def _base(base: Base) -> str:
-    lines = [_wrap(f"{base.name}: ", base.summary, hang=0), ""]
+    lines = [_wrap(f"{base.name}{': ' if base.summary else ''}", base.summary, hang=0), ""]
     if base.losses:
         rows = [("LOSS", "ROW"), *((loss, str(base.run(loss).get("row", ""))) for loss in base.losses)]
         wide = max(len(loss) for loss, _ in rows)

@@ -38,10 +38,16 @@ class Law(Precise, ABC):
     """A way to smooth, of which a share `alpha` is taken; the rest stays where it was."""
 
     name: ClassVar[str]
+    alpha: float
 
     def __init__(self, alpha: float) -> None:
         super().__init__()
-        self.alpha = checks.fraction("alpha", alpha)
+        self.alpha = alpha
+
+    def __setattr__(self, name: str, value: Any) -> None:
+        if name == "alpha":
+            value = checks.fraction("alpha", value)
+        super().__setattr__(name, value)
 
     @property
     def vocab_size(self) -> int | None:

@@ -171,6 +171,7 @@ def _sequence(
         checks.must(reward_tau is None, "reward_tau", "left out without a `reward`", reward_tau)
         checks.must(weights is None, "weights", "left out without a `reward`", repr(weights))
         return Hamming(tau, rate, pool, alpha, samples)
+    checks.must(callable(reward), "reward", "callable, as Bleu()", checks.describe(reward))
     checks.must(reward_tau is not None, "reward_tau", "given with a `reward`", None)
     assert reward_tau is not None
     checks.positive("reward_tau", reward_tau)

@@ -151,8 +151,10 @@ def respell(command: str) -> str:
 
 def no_such_name(kind: str, name: str, base: str, names: Mapping[str, Any]) -> str:
     """Say that a base does not have a loss or a sweep, and which one comes nearest."""
-    near = difflib.get_close_matches(name, names, n=1, cutoff=0.0)
-    hint = f"; the nearest is `{near[0]}`" if near else ", which has none"
+    near = [known for known in names if known.startswith(f"{name}_")]
+    near = near or difflib.get_close_matches(name, names, n=1, cutoff=0.0)
+    listed = ", ".join(f"`{known}`" for known in near)
+    hint = f"; the nearest {'is' if len(near) == 1 else 'are'} {listed}" if near else ", which has none"
     return f"There is no {kind} `{name}` in {base}{hint}."
 
 

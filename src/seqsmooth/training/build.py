@@ -68,7 +68,12 @@ class Builder:
             assert source is not None
             sizes: dict[str, Any] = {"source_size": len(source), "source_pad": source.specials().pad}
         else:
-            checks.must(shape is not None, "model.kind", "one for translation on this corpus", kind)
+            checks.must(self.corpus.task == "captions", "model.kind", "one for translation on this corpus", kind)
+            sentence = (
+                f"The captions have no features, which {kind} reads: `seqsmooth prepare features` computes them, and "
+                "`seqsmooth prepare captions ... --features` takes them."
+            )
+            checks.require(shape is not None, sentence)
             assert shape is not None
             fits = len(shape) == (1 if kind == "show_tell" else 2)
             rule = "show_tell for pooled features, top_down for regions, captioner for pictures"
