@@ -87,6 +87,7 @@ def test_parts_for_anchors_are_no_keys(tmp_path: Path) -> None:
     [
         ({}, None, r"A run of base needs one of its 4 losses, as in `--loss mle`; `seqsmooth train base --list` lists"),
         ({}, "sqe", r"There is no loss `sqe` in base; the nearest is `seq`\."),
+        ({"losses": {"a_1": {}, "a_2": {}, "b": {}}}, "a", "no loss `a` in base; the nearest are `a_1`, `a_2`"),
         ({"losses": None}, "seq", r"There is no loss `seq` in base, which has none\."),
         ({"losses": ["seq"]}, "seq", r"`losses` must be a mapping from names"),
         ({"losses": {"seq": 3}}, "seq", r"`losses\.seq` must be a section of keys and values"),

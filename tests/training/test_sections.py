@@ -12,7 +12,8 @@ import torch
 from torch import Tensor, nn
 
 import seqsmooth as ss
-from oracles.small_corpora import captions, glove
+from oracles.small_corpora import captions, glove, pairs
+from seqsmooth.data import Side, write_captions
 from seqsmooth.rewards.registry import REWARDS
 from seqsmooth.smoothing.registry import SEQUENCE_LAWS, TOKEN_LAWS
 from seqsmooth.training import sections
@@ -77,6 +78,15 @@ def test_what_is_registered_is_a_kind_in_yaml(monkeypatch: pytest.MonkeyPatch, t
     assert objective.token.seen.shape == (len(corpus.vocabulary),)
     with pytest.raises(ValueError, match=r"no key `objective\.token\.counts` in a config"):
         config(given | {"token": {"kind": "narrow", "vectors": "glove.txt", "counts": 3}})
+
+
+def test_captions_without_features_are_not_taken_for_translations(tmp_path: Path) -> None:
+    splits = {name: [(number, ["a dog", "a cat"])] for number, name in enumerate(("train", "val", "test"))}
+    corpus = write_captions(tmp_path / "corpus", splits, None, side=Side(min_count=1))
+    with pytest.raises(ValueError, match=r"^The captions have no features, which show_tell reads: `seqsmooth p"):
+        Builder(corpus).model(config({}))
+    with pytest.raises(ValueError, match=r"`model\.kind` must be one for translation on this corpus; it is show_tell"):
+        Builder(pairs(tmp_path / "pairs")).model(config({}))
 
 
 def test_arguments_that_no_file_can_say_are_no_keys() -> None:
