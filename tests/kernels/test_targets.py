@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import math
+from typing import Any
 
 import pytest
 import torch
@@ -14,8 +15,11 @@ from oracles.kernel_targets import SHAPES, SPECIALS, WORDS, V, assert_same, both
 from seqsmooth.ops.dispatch import VARIABLE
 from seqsmooth.ops.sampling import Generator
 from seqsmooth.ops.soft_target import SoftTarget
+from seqsmooth.ops.tables import SetTable, SparseTable
 from seqsmooth.ops.targets import Draws
 from seqsmooth.smoothing.records import Setting, Truth
+
+kernel_targets = pytest.importorskip("seqsmooth.ops.kernels.targets")
 
 
 @pytest.mark.parametrize("specials", SPECIALS)
@@ -106,12 +110,23 @@ def test_laws_of_users_spread_as_they_say(
     assert_same(*both(monkeypatch, lambda: objective.propose(targets)))
 
 
-def test_a_similarity_law_has_the_tokens_of_the_batch_listed(kernels: torch.device) -> None:
+def test_a_similarity_law_has_the_tokens_of_the_batch_listed(
+    kernels: torch.device, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """It multiplies their rows by its own, and there are fewer of them than of all tokens."""
     vectors = torch.randn(V, 3, generator=torch.Generator().manual_seed(1))
-    for token, expected in ((ss.Uniform(0.1), False), (ss.Similarity(vectors, 0.4), True)):
-        objective = ss.Objective(ss.Hamming(0.3, pool="batch"), token, specials=WORDS, vocab_size=V)
-        assert objective.token.multiplies is expected
+    targets, seen = sentences(8, 12, WORDS, kernels), []  # more of them than fit a short list
+
+    def watch(*given: object, expectation: Any = kernel_targets.expectation, **how: object) -> ss.Candidates:
+        candidates: ss.Candidates = expectation(*given, **how)
+        seen.append(type(candidates.target.rows[0].table))
+        return candidates
+
+    monkeypatch.setattr(kernel_targets, "expectation", watch)
+    for token in (ss.Uniform(0.1), ss.Similarity(vectors, 0.4)):
+        objective = ss.Objective(ss.Hamming(0.3, pool="batch"), token, specials=WORDS, vocab_size=V).to(kernels)
+        objective.propose(targets)
+    assert seen == [SetTable, SparseTable]
 
 
 @pytest.mark.parametrize("specials", SPECIALS)

@@ -180,7 +180,7 @@ def _triton() -> Trial:
 
         loss = ss.mle()(logits.unsqueeze(0), torch.zeros(1, 2, dtype=torch.int64, device="cuda")).total
         near = abs(float(loss.detach()) - 2.0794415) < 1e-4  # ln 8
-    except Exception as error:  # noqa: BLE001 - likewise
+    except Exception as error:  # noqa: BLE001 - whatever it is, the doctor reports it
         return Trial("Triton", False, describe_error(error))
     return Trial("Triton", near, "compiled and ran a kernel" if near else f"a loss of ln 8 came out as {float(loss):g}")
 
@@ -193,7 +193,7 @@ def _weights() -> Trial:
     try:
         encoder = EfficientNetLite(sizes[0])
         seen = encoder(torch.full((1, 3, encoder.side, encoder.side), 127, dtype=torch.uint8))
-    except Exception as error:  # noqa: BLE001 - likewise
+    except Exception as error:  # noqa: BLE001 - whatever it is, the doctor reports it
         return Trial("EfficientNet-Lite", False, describe_error(error))
     listed = ", ".join(map(str, sizes))
     return Trial(

@@ -15,6 +15,6 @@ def try_lock(file: IO[Any]) -> bool:
         fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
     except BlockingIOError:
         return False
-    except OSError:  # a file system without locks: likewise
+    except OSError:  # a file system without locks: nobody is kept out
         return True
     return True

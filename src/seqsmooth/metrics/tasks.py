@@ -14,7 +14,7 @@ class Task:
     """The metrics of a task.
 
     Attributes:
-        metrics: what `seqsmooth decode` calculates unless told otherwise.
+        metrics: the metrics that `seqsmooth decode` calculates by default.
         main: what decides between two systems.
         second: what tables put beside it.
         table: the columns of a table, where the runs have them.
