@@ -34,7 +34,7 @@ def test_double_precision_and_transforms_are_plain(kernels: torch.device) -> Non
 
 def test_a_word_the_variable_does_not_know(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv(dispatch.VARIABLE, "cuda")
-    with pytest.raises(ValueError, match="`SEQSMOOTH_KERNELS` must be one of 'auto', 'torch', 'triton'"):
+    with pytest.raises(ValueError, match="`SEQSMOOTH_KERNELS` must be one of 'auto', 'torch', 'native', 'triton'"):
         dispatch.uses_kernels(torch.zeros(2))
 
 

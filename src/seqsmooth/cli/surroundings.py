@@ -15,7 +15,7 @@ from seqsmooth.metrics import Absent, java, ptb
 from seqsmooth.metrics.meteor_jar import meteor
 from seqsmooth.metrics.spice_jar import CORENLP
 from seqsmooth.models.vision.efficientnet import SIDES, EfficientNetLite
-from seqsmooth.ops import dispatch
+from seqsmooth.ops import dispatch, native
 from seqsmooth.packages import describe_error, is_installed, version_of
 from seqsmooth.version import __version__
 
@@ -95,6 +95,7 @@ def versions() -> dict[str, str]:
         "torch": torch.__version__,
         "GPU": describe_gpu(),
         "kernels": describe_kernels(),
+        "CPU": describe_cpu(),
     }
 
 
@@ -111,7 +112,7 @@ def describe_gpu() -> str:
 def describe_kernels() -> str:
     """Which arithmetic a tensor on the GPU would meet, and why."""
     asked = dispatch.choice()
-    path = dispatch.path()
+    path = dispatch.path("cuda")
     if asked != "auto":
         why = f"{dispatch.VARIABLE}={asked}"
     elif not dispatch.is_installed():
@@ -122,6 +123,17 @@ def describe_kernels() -> str:
         why = "a GPU and Triton are there"
     interpreted = " in its interpreter" if os.environ.get("TRITON_INTERPRET") == "1" and path == "triton" else ""
     return f"{path}{interpreted} ({why})"
+
+
+def describe_cpu() -> str:
+    """Which arithmetic a tensor on the CPU meets; where it is plain torch, why, and the way out."""
+    if dispatch.path("cpu") == "native":
+        return f"native arithmetic ({native.level()})"
+    if native.library() is not None:
+        return f"plain torch ({dispatch.VARIABLE}={dispatch.choice()})"
+    in_checkout = native.FOLDER.parents[3].joinpath("hatch_build.py").is_file()
+    command = "python hatch_build.py" if in_checkout else "pip install --force-reinstall --no-deps --no-cache-dir"
+    return f"plain torch, because {native.absence()} (with a C compiler: {command})"
 
 
 def package_lines() -> Iterator[str]:

@@ -1,10 +1,11 @@
-"""Which arithmetic runs, the Triton kernels or plain torch, and in which float types.
+"""Which arithmetic runs, the Triton kernels, the native library or plain torch, and in which float types.
 
-Kernels run where the tensors are on a GPU and Triton is installed, and plain torch everywhere else: on the CPU, in
-double precision, and inside `torch.compile`, `torch.func` and forward-mode derivatives, which take what they need from
-plain torch themselves.
-The environment variable SEQSMOOTH_KERNELS overrides the choice: "torch" for plain torch everywhere, "triton" for an
-error where the kernels cannot run. With "triton" and TRITON_INTERPRET=1 they also run on the CPU, slowly, for tests.
+Kernels run where the tensors are on a GPU and Triton is installed, the native library where they are on the CPU and it
+was built, and plain torch everywhere else: for kernels in double precision, and for both inside `torch.compile`,
+`torch.func` and forward-mode derivatives, which take what they need from plain torch themselves.
+The environment variable SEQSMOOTH_KERNELS overrides the choice: "torch" for plain torch everywhere, "native" and
+"triton" for an error where that one cannot run. With "triton" and TRITON_INTERPRET=1 the kernels also run on the CPU,
+slowly, for tests.
 """
 
 from __future__ import annotations
@@ -19,10 +20,10 @@ import torch
 from torch import Tensor
 from torch.autograd import forward_ad
 
-from seqsmooth.ops import checks
+from seqsmooth.ops import checks, native
 
-Choice = Literal["auto", "torch", "triton"]
-CHOICES: tuple[Choice, ...] = ("auto", "torch", "triton")
+Choice = Literal["auto", "torch", "native", "triton"]
+CHOICES: tuple[Choice, ...] = ("auto", "torch", "native", "triton")
 VARIABLE = "SEQSMOOTH_KERNELS"
 # `os.environ.get` encodes and decodes at each look, which is a large part of a small launch.
 _ENVIRONMENT: dict[Any, Any] = os.environ._data  # type: ignore[attr-defined]
@@ -58,6 +59,13 @@ def uses_kernels(*values: Tensor | None) -> bool:
             on_gpu = on_gpu and value.is_cuda
     if asked == "auto":
         return on_gpu and is_installed() and not _is_interpreted()
+    if asked == "native":
+        if on_gpu:
+            raise checks.wrong(VARIABLE, "'auto', 'torch' or 'triton' for tensors on a GPU", repr(asked))
+        if native.library() is None:
+            rule = f"'auto' or 'torch' without the native library, which is absent because {native.absence()},"
+            raise checks.wrong(VARIABLE, rule, repr(asked))
+        return False
     if not is_installed():
         raise checks.wrong(VARIABLE, "'auto' or 'torch' where Triton is not installed", repr(asked))
     if not (on_gpu or _is_interpreted()):
@@ -78,11 +86,17 @@ def kernels(name: str) -> Any:
     return import_module(f"seqsmooth.ops.kernels.{name}")
 
 
-def path() -> str:
-    """The arithmetic for tensors on the GPU of this machine: "triton" or "torch"."""
-    if choice() == "torch" or not is_installed():
-        return "torch"
-    return "triton" if torch.cuda.is_available() or (choice() == "triton" and _is_interpreted()) else "torch"
+def path(device: Literal["cpu", "cuda"] | None = None) -> str:
+    """The arithmetic for tensors on a device, "triton", "native" or "torch".
+
+    By default the device is the GPU of this machine, or its CPU where it has none.
+    """
+    asked, gpu = choice(), torch.cuda.is_available()
+    kernels_run = is_installed() and (gpu or (asked == "triton" and _is_interpreted()))
+    if device != "cpu" and asked in ("auto", "triton") and kernels_run:
+        return "triton"
+    on_cpu = device == "cpu" or (device is None and (not gpu or asked == "native"))
+    return "native" if on_cpu and asked in ("auto", "native") and native.library() is not None else "torch"
 
 
 def _is_interpreted() -> bool:

@@ -212,7 +212,7 @@ class Objective(Precise):
         return _loss(head.losses(job), ready, job)
 
     def signature(self) -> str:
-        """One line that makes two runs comparable; its last word is the arithmetic that a GPU of this machine runs."""
+        """One line that makes two runs comparable; its last word is the arithmetic (see `dispatch.path`)."""
         parts = [
             f"seq:({self.sequence.signature(self.setting)})",
             f"tok:({self.token.signature(self.setting)})",
