@@ -12,6 +12,7 @@ from torch import Tensor, nn
 from seqsmooth.models.model import check_number
 from seqsmooth.ops import checks
 from seqsmooth.ops.dispatch import widen
+from seqsmooth.ops.products import linear
 
 Kind = Literal["lstm", "gru"]
 KINDS: tuple[Kind, ...] = ("lstm", "gru")
@@ -123,7 +124,7 @@ def last_cell(
     """
     before = torch.cat([torch.zeros_like(states[:1]), states[:-1]])
     inward, recurrent, bias, other_bias = lstm.parameters()
-    gates = F.linear(inputs, inward, bias) + F.linear(before, recurrent, other_bias)
+    gates = linear(inputs, inward, bias) + linear(before, recurrent, other_bias)
     i, f, g, _ = widen(gates).chunk(4, -1)
     log_forget = F.logsigmoid(f).masked_fill(~mask.unsqueeze(-1), 0)
     log_share = log_forget.flip(0).cumsum(0).flip(0) - log_forget  # of a step's input that is left at the end

@@ -12,6 +12,7 @@ from seqsmooth.models.encoder import BidirectionalEncoder, read_source
 from seqsmooth.models.model import Model, make_embedding, make_head, make_recurrent
 from seqsmooth.ops import checks
 from seqsmooth.ops.attention import dot_attention
+from seqsmooth.ops.products import Linear
 
 Feeding = Literal["state", "input", "none"]
 FEEDINGS: tuple[Feeding, ...] = ("state", "input", "none")
@@ -100,13 +101,13 @@ class Luong(Model[LuongMemory, LuongState]):
         self.encoder = BidirectionalEncoder(
             embedding_size, encoder_units, layers=encoder_layers, dropout=layer_dropout, cells=True
         )
-        self.bridge = nn.Linear(self.units, self.units)
+        self.bridge = Linear(self.units, self.units)
         nn.init.zeros_(self.bridge.bias)
-        self.key = nn.Linear(self.units, self.units, bias=False)
+        self.key = Linear(self.units, self.units, bias=False)
         self.word_gates = make_recurrent(embedding_size, 4 * self.units, self.units, bias=True)
         width = 2 * self.units if feeding == "input" else self.units
         self.recurrent = make_recurrent(width, 4 * self.units, self.units)
-        self.combine = nn.Linear(2 * self.units, self.units, bias=False)
+        self.combine = Linear(2 * self.units, self.units, bias=False)
         self.head = make_head(self.units, vocab_size, self.embedding if tied else None)
         self.source_dropout = nn.Dropout(checks.fraction("source_dropout", source_dropout))
         self.embedding_dropout = nn.Dropout(checks.fraction("embedding_dropout", embedding_dropout))

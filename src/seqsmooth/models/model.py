@@ -11,6 +11,7 @@ from torch import Tensor, nn
 
 from seqsmooth.models.configurable import Configurable
 from seqsmooth.ops import checks
+from seqsmooth.ops.products import Linear
 
 Memory = TypeVar("Memory", bound=tuple[Tensor, ...])
 """The encoded inputs: tensors with one row for each item, so rows can be repeated and selected."""
@@ -140,7 +141,7 @@ def make_embedding(
 
 def make_head(size: int, vocab_size: int, tied: nn.Embedding | None) -> nn.Linear:
     """Create a head, uniform in (-0.1, 0.1) with a bias of 0; if tied, it shares the matrix of the embedding."""
-    head = nn.Linear(size, vocab_size)
+    head = Linear(size, vocab_size)
     nn.init.zeros_(head.bias)
     if tied is None:
         nn.init.uniform_(head.weight, -0.1, 0.1)
@@ -153,7 +154,7 @@ def make_head(size: int, vocab_size: int, tied: nn.Embedding | None) -> nn.Linea
 
 def make_recurrent(inputs: int, outputs: int, units: int, *, bias: bool = False) -> nn.Linear:
     """Create a matrix of a recurrence, uniform in +-1 / sqrt(units) like those of `nn.LSTM`."""
-    layer = nn.Linear(inputs, outputs, bias=bias)
+    layer = Linear(inputs, outputs, bias=bias)
     for parameter in layer.parameters():
         nn.init.uniform_(parameter, -(units**-0.5), units**-0.5)
     return layer

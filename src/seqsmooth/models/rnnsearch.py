@@ -12,6 +12,7 @@ from seqsmooth.models.encoder import KINDS, BidirectionalEncoder, Kind, read_sou
 from seqsmooth.models.model import Model, make_embedding, make_head, make_recurrent
 from seqsmooth.ops import checks
 from seqsmooth.ops.attention import additive_attention
+from seqsmooth.ops.products import Linear
 
 
 class SourceMemory(NamedTuple):
@@ -110,8 +111,8 @@ class RNNsearch(Model[SourceMemory, RNNsearchState]):
         self.encoder = BidirectionalEncoder(
             embedding_size, encoder_units, cell, layers=encoder_layers, dropout=layer_dropout
         )
-        self.key = nn.Linear(context, self.attention_size)
-        self.bridge = nn.Linear(encoder_units, layers * units)
+        self.key = Linear(context, self.attention_size)
+        self.bridge = Linear(encoder_units, layers * units)
         self.embedding = make_embedding(vocab_size, embedding_size, vectors)
         self.score = nn.Parameter(
             torch.empty(self.attention_size).uniform_(-(self.attention_size**-0.5), self.attention_size**-0.5)
@@ -123,7 +124,7 @@ class RNNsearch(Model[SourceMemory, RNNsearchState]):
         between = layer_dropout if layers > 2 else 0.0
         self.upper = layer(units + context, units, above, dropout=between) if above else None
         size = embedding_size if deep_output else units
-        self.deep = nn.Linear(units + embedding_size + context, size) if deep_output else None
+        self.deep = Linear(units + embedding_size + context, size) if deep_output else None
         self.feed_gates = make_recurrent(size, gates, units) if input_feeding else None
         self.head = make_head(size, vocab_size, self.embedding if tied else None)
         self.source_dropout = nn.Dropout(checks.fraction("source_dropout", source_dropout))

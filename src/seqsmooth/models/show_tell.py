@@ -9,6 +9,7 @@ from torch import Tensor, nn
 
 from seqsmooth.models.model import Model, check_features, check_number, make_embedding, make_head
 from seqsmooth.ops import checks
+from seqsmooth.ops.products import Linear
 
 
 class ImageToken(NamedTuple):
@@ -68,7 +69,7 @@ class ShowTell(Model[ImageToken, LSTMState]):
         super().__init__()
         self.feature_size = checks.at_least("feature_size", feature_size, 1)
         self.embedding = make_embedding(vocab_size, embedding_size, vectors)
-        self.image = nn.Linear(feature_size, embedding_size)
+        self.image = Linear(feature_size, embedding_size)
         nn.init.uniform_(self.image.weight, -0.1, 0.1)
         nn.init.zeros_(self.image.bias)
         self.lstm = nn.LSTM(embedding_size, checks.at_least("units", units, 1))

@@ -11,6 +11,7 @@ from seqsmooth.models import cells, loops
 from seqsmooth.models.model import Model, check_features, check_number, make_embedding, make_head, make_recurrent
 from seqsmooth.ops import checks
 from seqsmooth.ops.attention import additive_attention
+from seqsmooth.ops.products import Linear
 
 
 class RegionMemory(NamedTuple):
@@ -75,9 +76,9 @@ class TopDown(Model[RegionMemory, TopDownState]):
         checks.at_least("attention_size", attention_size, 1)
         checks.flag("tied", tied)
         self.embedding = make_embedding(vocab_size, embedding_size, vectors)
-        self.region = nn.Linear(feature_size, units)
-        self.key = nn.Linear(units, attention_size)
-        self.query = nn.Linear(units, attention_size, bias=False)
+        self.region = Linear(feature_size, units)
+        self.key = Linear(units, attention_size)
+        self.query = Linear(units, attention_size, bias=False)
         self.score = nn.Parameter(torch.empty(attention_size).uniform_(-(attention_size**-0.5), attention_size**-0.5))
         self.word_gates = make_recurrent(embedding_size, 4 * units, units)
         self.pool_gates = make_recurrent(units, 4 * units, units, bias=True)

@@ -6,7 +6,6 @@ from typing import TYPE_CHECKING
 
 import torch
 from torch import Tensor
-from torch.nn import functional as F
 from torch.utils.checkpoint import checkpoint
 
 from seqsmooth.ops import checks, dispatch
@@ -19,6 +18,7 @@ from seqsmooth.ops.cross_entropy import (
     losses,
     reduced_job,
 )
+from seqsmooth.ops.products import linear
 from seqsmooth.ops.soft_target import IGNORED, SoftTarget
 
 if TYPE_CHECKING:
@@ -130,14 +130,14 @@ def _again_in_backward(
     # Or else an ignored row of NaN would meet its zero gradient in that of the weight.
     hidden = hidden.masked_fill(~job.target.kept(job.ignore_index).view(-1, 1), 0)
     if hidden.shape[0] <= rows:  # with no loop, which a compiler would unroll for this number of rows alone
-        return losses(F.linear(hidden, weight, bias), job)
+        return losses(linear(hidden, weight, bias), job)
     job = job.flat()
     given = (hidden, weight) if bias is None else (hidden, weight, bias)
     inside_transform = not torch.compiler.is_compiling() and any(checks.is_transformed(value) for value in given)
 
     def compute_part(part: slice) -> RowLosses:
         def compute(states: Tensor, matrix: Tensor, offset: Tensor | None) -> RowLosses:
-            return losses(F.linear(states, matrix, offset), job[part])
+            return losses(linear(states, matrix, offset), job[part])
 
         # The hooks that compute again in the backward pass are not for torch.func, which keeps its chunks instead.
         if not torch.is_grad_enabled() or inside_transform:
