@@ -8,6 +8,8 @@ import importlib.util
 import re
 from typing import Any
 
+from seqsmooth import checks
+
 
 def is_installed(module: str) -> bool:
     """Return whether a module can be imported, without importing it."""
@@ -40,8 +42,6 @@ def import_package(module: str, what: str, extra: str) -> Any:
     try:
         return importlib.import_module(module)
     except ImportError as error:
-        from seqsmooth.ops import checks  # which imports torch; the command asks here what is installed, without it
-
         raise checks.missing(module, what, extra) from error
 
 

@@ -11,9 +11,9 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import BinaryIO, TextIO
 
+from seqsmooth import checks
 from seqsmooth.files.locks import try_lock
 from seqsmooth.files.paths import check_new_folder
-from seqsmooth.ops import checks
 
 
 @contextmanager

@@ -6,7 +6,7 @@ import os
 from fnmatch import fnmatch
 from pathlib import Path, PurePosixPath
 
-from seqsmooth.ops import checks
+from seqsmooth import checks
 
 
 def files_below(folder: Path, pattern: str) -> list[Path]:

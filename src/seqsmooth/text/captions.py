@@ -8,9 +8,9 @@ from dataclasses import dataclass
 from pathlib import PurePath
 from typing import Any
 
+from seqsmooth import checks
 from seqsmooth.files.collector import pause_collector
 from seqsmooth.files.reading import read_json
-from seqsmooth.ops import checks
 
 _KARPATHY = 'an image with "split" and "sentences", each with "tokens" or "raw"'
 

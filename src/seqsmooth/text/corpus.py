@@ -5,10 +5,10 @@ from __future__ import annotations
 import os
 from collections.abc import Sequence
 
+from seqsmooth import checks
 from seqsmooth.files.collector import pause_collector
 from seqsmooth.files.paths import check_source
 from seqsmooth.files.reading import read_lines
-from seqsmooth.ops import checks
 from seqsmooth.text.captions import read_captions
 from seqsmooth.text.tokenisers import Tokeniser, WhitespaceTokeniser
 

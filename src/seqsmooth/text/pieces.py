@@ -10,7 +10,7 @@ import re
 from collections.abc import Mapping, Sequence
 from functools import cache
 
-from seqsmooth.ops import checks
+from seqsmooth import checks
 
 MARKS: Mapping[str, str] = {
     "##": "begins a piece that goes on with the word before it (WordPiece)",

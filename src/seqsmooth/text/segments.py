@@ -8,8 +8,8 @@ from collections import Counter
 from collections.abc import Sequence
 from html import unescape
 
+from seqsmooth import checks
 from seqsmooth.files.reading import read_text
-from seqsmooth.ops import checks
 
 _SEGMENT = re.compile(r"<seg[^>]*>(.*?)</seg>", re.DOTALL | re.IGNORECASE)
 

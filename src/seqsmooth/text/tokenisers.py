@@ -7,7 +7,7 @@ from functools import cached_property
 from pathlib import Path
 from typing import Any, Protocol
 
-from seqsmooth.ops import checks
+from seqsmooth import checks
 from seqsmooth.packages import import_package
 from seqsmooth.text.pieces import MARKS, UNKNOWN
 from seqsmooth.text.ptb import PtbTokeniser
