@@ -10,22 +10,22 @@ BENCH ?= loss --shapes a
 INSTALL := $(BIN)/python -m pip install -qq --no-compile --disable-pip-version-check -c constraints.txt
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test quick lint docs format results bench clean
+.PHONY: help demo test quick lint docs format results bench native clean
 .DELETE_ON_ERROR:
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "  make %-8s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
 
-demo: $(VENV)/.toolkit ## draw scenes, train captioners with five losses, compare them on a page (a few minutes)
+demo: $(VENV)/.toolkit native ## draw scenes, train captioners with five losses, compare them on a page (a few minutes)
 	@$(BIN)/python -m seqsmooth demo
 
 test: export OMP_NUM_THREADS = 1
-test: lint docs ## lint, types, import rule, the site, tests with coverage
+test: lint docs native ## lint, types, import rule, the site, tests with coverage
 	@echo '== pytest'
 	@$(BIN)/python -m pytest -n $(JOBS) --dist worksteal --cov=seqsmooth --cov-report=term-missing:skip-covered --cov-fail-under=95
 
 quick: export OMP_NUM_THREADS = 1
-quick: lint ## lint, and a minute of the tests that matter for what was changed since main
+quick: lint native ## lint, and a minute of the tests that matter for what was changed since main
 	@echo '== pytest, nearest to the change first'
 	@$(BIN)/python tests/quick.py --jobs $(JOBS)
 
@@ -53,11 +53,15 @@ results: $(VENV)/.toolkit ## make docs/results, docs/paper.md and the tables of 
 	@$(BIN)/python -m seqsmooth report results results --out docs/results.md
 	@$(BIN)/python docs/making/paper.py
 
-bench: $(VENV)/.toolkit ## time losses beside their peers; BENCH='head --shapes a' for others (python -m benchmarks --help)
+bench: $(VENV)/.toolkit native ## time losses beside their peers; BENCH='head --shapes a' for others (python -m benchmarks --help)
 	@$(BIN)/python -m benchmarks $(BENCH)
 
-clean: ## remove the virtual environment and all caches
+native: $(VENV)/.made ## compile the C for the CPU where it changed; without a C compiler plain torch does the work
+	@$(BIN)/python hatch_build.py
+
+clean: ## remove the virtual environment, all caches and what was compiled
 	rm -rf $(VENV) .mypy_cache .ruff_cache .pytest_cache .import_linter_cache .hypothesis .coverage build dist site
+	rm -f src/seqsmooth/ops/native/*.so src/seqsmooth/ops/native/not-built.txt
 	find . -name __pycache__ -type d -not -path './.git/*' -prune -exec rm -rf {} +
 
 $(VENV)/.made:

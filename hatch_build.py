@@ -32,6 +32,8 @@ except ModuleNotFoundError:  # `python hatch_build.py` needs nothing but Python
 
 NATIVE = "src/seqsmooth/ops/native"
 COMPILERS = ("cc", "gcc", "clang")
+# What a user gets has no symbols for a debugger; and a function that is nowhere is an error now, not when it is called.
+SHIPPED = ("-s", "-Wl,-z,defs") if platform.system() == "Linux" else ()
 LINK = re.compile(r"(?P<image>!?)\[(?P<text>[^\]]*)\]\((?!https?:|mailto:|#)(?P<path>[^)\s]+)\)")
 
 
@@ -105,7 +107,7 @@ def build(source: Path, folder: Path) -> str:
     wanted = {level: folder / libraries.file_name(level, of) for level in levels()}
     try:
         if not all(path.is_file() for path in wanted.values()):
-            compile_all(source, wanted, libraries)
+            compile_all(source, wanted, SHIPPED)
     except NotBuilt as why:
         for path in wanted.values():
             path.unlink(missing_ok=True)
@@ -116,15 +118,15 @@ def build(source: Path, folder: Path) -> str:
     return ""
 
 
-def compile_all(source: Path, wanted: dict[str, Path], libraries: ModuleType, extra: tuple[str, ...] = ()) -> None:
+def compile_all(source: Path, wanted: dict[str, Path], extra: tuple[str, ...]) -> None:
     """Compile all C files into a library for each level.
 
     Args:
         source: the folder of the C.
         wanted: the levels, and the files to write.
-        libraries: the module of that name.
         extra: what the compiler and the linker are told beside the usual.
     """
+    libraries = names_of_libraries(source)
     command = [*compiler(), *libraries.FLAGS, *extra, "-shared"]
     # Names without a folder, so that no path of this machine gets into the library.
     files = [path.name for path in libraries.sources(source) if path.suffix == ".c"]
@@ -158,9 +160,9 @@ def compiler() -> list[str]:
         raise NotBuilt(f"no C compiler ({', '.join(COMPILERS)}) was found where seqsmooth was built")
     if shutil.which(found[0]) is None:
         raise NotBuilt("the C compiler that $CC names was not found where seqsmooth was built")
-    if platform.system() == "Darwin":  # as hatchling's name of the platform does
-        return [*(asked or found), *shlex.split(os.environ.get("ARCHFLAGS", ""))]
-    return [*(asked or found), "-s", "-Wl,-z,defs"]
+    # ARCHFLAGS names the processors to compile for on macOS, for hatchling's name of the wheel, too.
+    architectures = shlex.split(os.environ.get("ARCHFLAGS", "")) if platform.system() == "Darwin" else []
+    return [*(asked or found), *architectures]
 
 
 def levels() -> list[str]:

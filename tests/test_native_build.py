@@ -3,43 +3,36 @@
 from __future__ import annotations
 
 import ctypes
-import importlib.util
+import os
+import re
 import shutil
 import subprocess
 import sys
+import tarfile
+import zipfile
 from pathlib import Path
-from types import ModuleType
 
 import pytest
 import torch
 
+import hatch_build
+import sanitized
 from seqsmooth.cli import surroundings
 from seqsmooth.ops import dispatch, native
 
 ROOT = Path(__file__).resolve().parents[1]
+HERE = Path(native.__file__).parent
 needs_compiler = pytest.mark.skipif(
     not any(map(shutil.which, ("cc", "gcc", "clang"))) or sys.platform == "win32", reason="no C compiler"
 )
 
 
-@pytest.fixture(scope="module")
-def builder() -> ModuleType:
-    """hatch_build.py, which needs nothing but Python where it is not run by hatchling."""
-    spec = importlib.util.spec_from_file_location("hatch_build", ROOT / "hatch_build.py")
-    assert spec is not None
-    assert spec.loader is not None
-    module = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(module)
-    return module
-
-
 @pytest.fixture
 def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """A folder with the C, and nothing built, where the library is looked for as in a process that begins."""
-    sources = (*native.libraries.sources(native.FOLDER), native.FOLDER / "libraries.py")
     here = tmp_path / "native"
     here.mkdir()
-    for path in sources:
+    for path in (*native.libraries.sources(HERE), HERE / "libraries.py"):
         shutil.copy(path, here)
     monkeypatch.setattr(native, "FOLDER", here)
     monkeypatch.setattr(native, "_found", None)
@@ -53,12 +46,12 @@ def empty_path(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 @needs_compiler
-def test_it_is_built_once_and_loaded(builder: ModuleType, folder: Path) -> None:
-    assert builder.build(folder, folder) == ""
+def test_it_is_built_once_and_loaded(folder: Path) -> None:
+    assert hatch_build.build(folder, folder) == ""
     made = sorted(folder.glob("*.so"))
-    assert len(made) == len(builder.levels())
+    assert len(made) == len(hatch_build.levels())
     times = [path.stat().st_mtime_ns for path in made]
-    assert builder.build(folder, folder) == ""
+    assert hatch_build.build(folder, folder) == ""
     assert [path.stat().st_mtime_ns for path in made] == times
     assert isinstance(native.library(), ctypes.CDLL)
     assert native.library() is native.library()
@@ -70,8 +63,8 @@ def test_it_is_built_once_and_loaded(builder: ModuleType, folder: Path) -> None:
 
 
 @needs_compiler
-def test_a_lower_level_serves_where_the_best_is_missing(builder: ModuleType, folder: Path) -> None:
-    builder.build(folder, folder)
+def test_a_lower_level_serves_where_the_best_is_missing(folder: Path) -> None:
+    hatch_build.build(folder, folder)
     for path in folder.glob("*.so"):
         if "baseline" not in path.name:
             path.unlink()
@@ -79,25 +72,25 @@ def test_a_lower_level_serves_where_the_best_is_missing(builder: ModuleType, fol
 
 
 @needs_compiler
-def test_a_library_of_other_c_is_stale(builder: ModuleType, folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    builder.build(folder, folder)
+def test_a_library_of_other_c_is_stale(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    hatch_build.build(folder, folder)
     before = set(folder.glob("*.so"))
     with (folder / "rows.c").open("a") as file:
         file.write("\n/* changed */\n")
     assert native.library() is None
     assert native.absence() == "it was built from other C than is here now"
-    assert builder.build(folder, folder) == ""
+    assert hatch_build.build(folder, folder) == ""
     assert before.isdisjoint(folder.glob("*.so"))  # and what is stale is gone
     monkeypatch.setattr(native, "_found", None)
     assert native.library() is not None
 
 
-def test_without_a_compiler(builder: ModuleType, folder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_without_a_compiler(folder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     assert (native.library(), native.level()) == (None, None)
     assert native.absence() == "it was not built"
     empty_path(tmp_path, monkeypatch)
     why = "no C compiler (cc, gcc, clang) was found where seqsmooth was built"
-    assert builder.build(folder, folder) == why
+    assert hatch_build.build(folder, folder) == why
     assert not list(folder.glob("*.so"))
     monkeypatch.setattr(native, "_found", None)
     assert native.library() is None
@@ -105,21 +98,21 @@ def test_without_a_compiler(builder: ModuleType, folder: Path, tmp_path: Path, m
 
 
 @needs_compiler
-def test_c_that_does_not_compile(builder: ModuleType, folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_c_that_does_not_compile(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     (folder / "wrong.c").write_text("int wrong(void) { return nothing; }\n")
-    assert "wrong.c:1" in builder.build(folder, folder)
+    assert "wrong.c:1" in hatch_build.build(folder, folder)
     assert not list(folder.glob("*.so"))
     assert "wrong.c:1" in native.absence()
     (folder / "wrong.c").write_text("int missing(void); int wrong(void) { return missing(); }\n")
-    assert "failed" in builder.build(folder, folder)  # found when it is linked, not when it is used
+    assert "failed" in hatch_build.build(folder, folder)  # found when it is linked, not when it is used
 
 
-def test_a_compiler_that_is_not_there(builder: ModuleType, folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_compiler_that_is_not_there(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("CC", "no-such-compiler -m64")
-    assert builder.build(folder, folder) == "the C compiler that $CC names was not found where seqsmooth was built"
+    assert hatch_build.build(folder, folder) == "the C compiler that $CC names was not found where seqsmooth was built"
 
 
-def test_a_file_that_is_no_library(builder: ModuleType, folder: Path) -> None:
+def test_a_file_that_is_no_library(folder: Path) -> None:
     libraries = native.libraries
     (folder / libraries.file_name("baseline", libraries.digest(folder))).write_bytes(b"\x7fELF and no more")
     assert native.library() is None
@@ -135,8 +128,8 @@ def test_native_is_an_error_where_it_is_absent(folder: Path, monkeypatch: pytest
 
 
 @needs_compiler
-def test_what_is_said_of_it(builder: ModuleType, folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    builder.build(folder, folder)
+def test_what_is_said_of_it(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    hatch_build.build(folder, folder)
     monkeypatch.setattr(torch.cuda, "is_available", lambda: False)
     for asked, cpu, said in (
         ("auto", "native", f"native arithmetic ({native.level()})"),
@@ -160,3 +153,80 @@ def test_the_builder_runs_by_hand(tmp_path: Path) -> None:
         "seqsmooth goes without its native library, because no C compiler (cc, gcc, clang) was found where seqsmooth "
         "was built; plain torch does the work on the CPU."
     ]
+
+
+FAULTS = """
+#include <stdlib.h>
+#define FAULT __attribute__((visibility("default"))) int
+FAULT beyond(int size) { volatile char *made = calloc(size, 1); return made[size]; }
+FAULT overflow(int size) { return (1 << 30) * size; }
+"""
+
+
+@needs_compiler
+@pytest.mark.skipif(sys.platform != "linux", reason="loads gcc's sanitizers")
+def test_sanitizers_find_faults(folder: Path, tmp_path: Path) -> None:
+    """What `python tests/sanitized.py --tool address` rests on."""
+    (folder / "faults.c").write_text(FAULTS)
+    (tmp_path / "watched").mkdir()
+    told = sanitized.compile_watched("address", folder, tmp_path / "watched")
+    library = str(next((tmp_path / "watched").glob("*-baseline-*.so")))
+
+    def call(name: str, size: int) -> subprocess.CompletedProcess[str]:
+        code = f"import ctypes; print(ctypes.CDLL({library!r}).{name}({size}))"
+        return subprocess.run([sys.executable, "-c", code], env=os.environ | told, capture_output=True, text=True)
+
+    for name, size, found in (("beyond", 7, "heap-buffer-overflow"), ("overflow", 4, "signed integer overflow")):
+        done = call(name, size)
+        assert done.returncode != 0
+        assert found in done.stderr
+        assert "faults.c" in done.stderr
+    assert call("overflow", 1).stdout == f"{1 << 30}\n"
+
+
+def wheel(folder: Path, **environment: str) -> zipfile.ZipFile:
+    """A wheel of this checkout."""
+    command = [sys.executable, "-m", "hatchling", "build", "-t", "wheel", "-d", str(folder)]
+    subprocess.run(command, cwd=ROOT, env=os.environ | environment, capture_output=True, check=True)
+    (made,) = folder.iterdir()
+    return zipfile.ZipFile(made)
+
+
+def libraries_in(built: zipfile.ZipFile) -> list[str]:
+    return [name for name in built.namelist() if name.endswith(".so")]
+
+
+@needs_compiler
+def test_a_wheel_has_the_library_and_suits_any_python_here(tmp_path: Path) -> None:
+    pytest.importorskip("hatchling")
+    first, second = (wheel(tmp_path / name) for name in ("first", "second"))
+    wanted = native.libraries.digest(HERE)
+    assert libraries_in(first) == [
+        f"seqsmooth/ops/native/{native.libraries.file_name(level, wanted)}" for level in sorted(hatch_build.levels())
+    ]
+    name = Path(str(first.filename)).name
+    assert re.fullmatch(r"seqsmooth-[^-]+-py3-none-(linux|macosx)_\w+\.whl", name)
+    assert Path(str(first.filename)).read_bytes() == Path(str(second.filename)).read_bytes()
+    for library in libraries_in(first):
+        assert not re.search(rb"/(work|home|tmp|root|Users)/|" + re.escape(os.fsencode(ROOT)), first.read(library))
+    assert "seqsmooth/ops/native/not-built.txt" not in first.namelist()
+
+
+def test_a_wheel_without_a_compiler_is_one_of_python_alone(tmp_path: Path) -> None:
+    pytest.importorskip("hatchling")
+    built = wheel(tmp_path, PATH="", CC="")
+    assert Path(str(built.filename)).name.endswith("-py3-none-any.whl")
+    assert libraries_in(built) == []
+    assert built.read("seqsmooth/ops/native/not-built.txt").startswith(b"no C compiler")
+
+
+def test_the_source_distribution_can_be_compiled(tmp_path: Path) -> None:
+    pytest.importorskip("hatchling")
+    command = [sys.executable, "-m", "hatchling", "build", "-t", "sdist", "-d", str(tmp_path)]
+    subprocess.run(command, cwd=ROOT, capture_output=True, check=True)
+    (made,) = tmp_path.iterdir()
+    with tarfile.open(made) as archive:
+        inside = {name.split("/", 1)[1] for name in archive.getnames() if "/" in name}
+    sources = [str(path.relative_to(ROOT)) for path in native.libraries.sources(HERE)]
+    assert {"hatch_build.py", "src/seqsmooth/ops/native/libraries.py", *sources} <= inside
+    assert not [name for name in inside if name.endswith((".so", "not-built.txt"))]

@@ -7,14 +7,13 @@ import os
 import re
 import shutil
 import subprocess
-import sys
 import textwrap
 import tomllib
 from pathlib import Path
-from types import ModuleType
 
 import pytest
 
+import hatch_build
 import seqsmooth
 
 ROOT = Path(__file__).resolve().parents[1]
@@ -133,28 +132,18 @@ def test_the_changelog_knows_this_version() -> None:
     )
 
 
-@pytest.fixture
-def build(monkeypatch: pytest.MonkeyPatch) -> ModuleType:
-    """hatch_build.py, which the builder of the wheel runs; that need not be installed here."""
-    interface = ModuleType("hatchling.metadata.plugin.interface")
-    monkeypatch.setattr(interface, "MetadataHookInterface", object, raising=False)
-    monkeypatch.setitem(sys.modules, interface.__name__, interface)
-    spec = importlib.util.spec_from_file_location("hatch_build", ROOT / "hatch_build.py")
-    assert spec is not None
-    assert spec.loader is not None
-    module = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(module)
-    return module
-
-
-def test_links_of_the_description_work_without_the_repository(build: ModuleType) -> None:
+def test_links_of_the_description_work_without_the_repository() -> None:
     readme = (ROOT / "README.md").read_text(encoding="utf-8")
     home = "https://example.org/us/seqsmooth"
     relative = re.compile(r"\]\((?!https?:|#)([^)]+)\)")
     paths = relative.findall(readme)
     assert paths
-    assert relative.findall(build.describe(readme, None)) == relative.findall(build.describe(readme, home)) == []
-    absolute = build.describe(readme, home)
+    assert (
+        relative.findall(hatch_build.describe(readme, None))
+        == relative.findall(hatch_build.describe(readme, home))
+        == []
+    )
+    absolute = hatch_build.describe(readme, home)
     for path in paths:
         assert (ROOT / path.split("#")[0]).exists(), path
         assert f"({home}/blob/main/{path})" in absolute or f"({home}/raw/main/{path})" in absolute
@@ -168,9 +157,9 @@ def test_links_of_the_description_work_without_the_repository(build: ModuleType)
         ("[x](https://x.org) [y](#y)", "[x](https://x.org) [y](#y)", "[x](https://x.org) [y](#y)"),
     ],
 )
-def test_a_link_of_the_description(text: str, without: str, at: str, build: ModuleType) -> None:
-    assert build.describe(text, None).startswith(f"{without}\nNames such as")
-    assert build.describe(text, "https://h/") == at
+def test_a_link_of_the_description(text: str, without: str, at: str) -> None:
+    assert hatch_build.describe(text, None).startswith(f"{without}\nNames such as")
+    assert hatch_build.describe(text, "https://h/") == at
 
 
 def test_the_metadata_knows_the_paper_and_what_the_source_holds() -> None:
