@@ -147,13 +147,13 @@ def compile_all(source: Path, wanted: dict[str, Path], extra: tuple[str, ...]) -
         with ThreadPoolExecutor(os.cpu_count()) as pool:
             list(pool.map(compile_one, wanted))
     except OSError as error:
-        raise NotBuilt(f"it could not be compiled: {error.strerror or error}") from error
+        raise NotBuilt(f"the C could not be compiled: {error.strerror or error}") from error
 
 
 def compiler() -> list[str]:
     """The C compiler and what it is told first."""
     if platform.system() == "Windows":
-        raise NotBuilt("it is not built on Windows")
+        raise NotBuilt("the native library is not made for Windows")
     asked = shlex.split(os.environ.get("CC", ""))
     found = asked[:1] if asked else [name for name in COMPILERS if shutil.which(name)][:1]
     if not found:

@@ -78,7 +78,7 @@ def test_a_library_of_other_c_is_stale(folder: Path, monkeypatch: pytest.MonkeyP
     with (folder / "rows.c").open("a") as file:
         file.write("\n/* changed */\n")
     assert native.library() is None
-    assert native.absence() == "it was built from other C than is here now"
+    assert native.absence() == "the native library was built from other C than is here now"
     assert hatch_build.build(folder, folder) == ""
     assert before.isdisjoint(folder.glob("*.so"))  # and what is stale is gone
     monkeypatch.setattr(native, "_found", None)
@@ -87,7 +87,7 @@ def test_a_library_of_other_c_is_stale(folder: Path, monkeypatch: pytest.MonkeyP
 
 def test_without_a_compiler(folder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     assert (native.library(), native.level()) == (None, None)
-    assert native.absence() == "it was not built"
+    assert native.absence() == "the native library was not built"
     empty_path(tmp_path, monkeypatch)
     why = "no C compiler (cc, gcc, clang) was found where seqsmooth was built"
     assert hatch_build.build(folder, folder) == why
@@ -116,14 +116,15 @@ def test_a_file_that_is_no_library(folder: Path) -> None:
     libraries = native.libraries
     (folder / libraries.file_name("baseline", libraries.digest(folder))).write_bytes(b"\x7fELF and no more")
     assert native.library() is None
-    assert native.absence().startswith("it cannot be loaded: ")
+    assert native.absence().startswith("the native library cannot be loaded: ")
 
 
 def test_native_is_an_error_where_it_is_absent(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.delenv(dispatch.VARIABLE, raising=False)
     assert dispatch.path("cpu") == "torch"
     monkeypatch.setenv(dispatch.VARIABLE, "native")
-    with pytest.raises(ValueError, match=r"^`SEQSMOOTH_KERNELS` must be .* library, which is absent because"):
+    why = "the native library was not built"
+    with pytest.raises(ValueError, match=rf"^`SEQSMOOTH_KERNELS` must be 'auto' or 'torch' here, because {why}; "):
         dispatch.uses_kernels(torch.zeros(2))
 
 

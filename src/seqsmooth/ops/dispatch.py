@@ -63,8 +63,7 @@ def uses_kernels(*values: Tensor | None) -> bool:
         if on_gpu:
             raise checks.wrong(VARIABLE, "'auto', 'torch' or 'triton' for tensors on a GPU", repr(asked))
         if native.library() is None:
-            rule = f"'auto' or 'torch' without the native library, which is absent because {native.absence()},"
-            raise checks.wrong(VARIABLE, rule, repr(asked))
+            raise checks.wrong(VARIABLE, f"'auto' or 'torch' here, because {native.absence()}", repr(asked))
         return False
     if not is_installed():
         raise checks.wrong(VARIABLE, "'auto' or 'torch' where Triton is not installed", repr(asked))

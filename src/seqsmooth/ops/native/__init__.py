@@ -43,7 +43,7 @@ def level() -> str | None:
 
 
 def absence() -> str:
-    """Why the library is absent, as what follows "because"; empty where it is there."""
+    """Why the library is absent, in words that follow "because"; empty where it is there."""
     return (_found or _find()).absence
 
 
@@ -54,7 +54,7 @@ def _find() -> _Found:
             try:
                 _found = _load()
             except OSError as error:  # of a folder that cannot be read
-                _found = _Found(None, None, f"it cannot be looked for: {error}")
+                _found = _Found(None, None, f"the native library cannot be looked for: {error}")
         return _found
 
 
@@ -70,10 +70,10 @@ def _load() -> _Found:
             except OSError as error:
                 failures.append(str(error))
     if failures:
-        return _Found(None, None, f"it cannot be loaded: {failures[0]}")
+        return _Found(None, None, f"the native library cannot be loaded: {failures[0]}")
     if any(FOLDER.glob(libraries.file_name("*", "*"))):
-        return _Found(None, None, "it was built from other C than is here now")
+        return _Found(None, None, "the native library was built from other C than is here now")
     reason = FOLDER / libraries.NOT_BUILT
     if reason.is_file():
         return _Found(None, None, reason.read_text(encoding="utf-8").strip())
-    return _Found(None, None, "it was not built")
+    return _Found(None, None, "the native library was not built")
