@@ -27,6 +27,7 @@ TYPED = ("loss", "head", "step")
 EXAMPLES = """\
 examples:
   python -m benchmarks loss --shapes tiny --seconds 20
+  python -m benchmarks loss --device cpu --shapes captions --threads 1 --only "MLE|Tok"
   python -m benchmarks all --folder results --skip step
   python -m benchmarks show results/loss.json --plot loss.png
 
@@ -95,10 +96,15 @@ def _run_options(parser: argparse.ArgumentParser, *, shaped: bool, typed: bool) 
 def _choices(parser: argparse.ArgumentParser, *, shaped: bool, typed: bool) -> None:
     parser.add_argument("--device", help="cuda or cpu (default: cuda where there is one)")
     parser.add_argument("--only", metavar="REGEX", help="contestants whose name this finds")
+    rule = "on a CPU, a table for each number of threads (default: one, and as many as there are cores)"
+    parser.add_argument("--threads", type=int, nargs="+", metavar="N", help=rule)
+    rule = "on a CPU, the paths of ours: torch, native (default: all that this installation can take)"
+    parser.add_argument("--path", nargs="+", metavar="PATH", help=rule)
     if typed:
-        parser.add_argument("--dtype", default="bf16", help="bf16 (default), fp16 or fp32")
+        parser.add_argument("--dtype", help="bf16 (default on a GPU), fp16, fp32 (default on a CPU) or fp64")
     if shaped:
-        parser.add_argument("--shapes", metavar="NAMES", help="as in a,b (default: a,b,c,d)")
+        rule = "as in a,b (default: a,b,c,d; on a CPU captions,sentences,llm, the head without the last)"
+        parser.add_argument("--shapes", metavar="NAMES", help=rule)
         rule = "shapes at which torch.compile takes part, half a minute for each contestant"
         parser.add_argument("--compiled", default="", metavar="NAMES", help=rule)
 
@@ -138,10 +144,10 @@ def _all(given: argparse.Namespace) -> int:
 
 
 def _warm(given: argparse.Namespace) -> int:
-    _settings(given, 1.0)  # whatever is wrong is said here, once
+    settings = _settings(given, 1.0)  # whatever is wrong is said here, once
     if given.workers is not None:
         checks.at_least("workers", given.workers, 1)
-    shapes = [shape.name for shape in chosen_shapes(given.shapes or run.USUAL_SHAPES)]
+    shapes = [shape.name for shape in chosen_shapes(given.shapes or run.USUAL_SHAPES[settings.kind])]
     listed = []
     for name in _benchmarks_but(given.skip):
         options = {"device": given.device, "only": given.only}
@@ -165,7 +171,9 @@ def _benchmarks_but(names: str) -> list[str]:
 
 def _settings(given: argparse.Namespace, seconds: float) -> run.Settings:
     names = ("device", "only", "quick", "commit", "shapes", "dtype", "compiled")
-    return run.Settings(seconds=seconds, **{name: getattr(given, name) for name in names if hasattr(given, name)})
+    threads, paths = (None if many is None else tuple(many) for many in (given.threads, given.path))
+    chosen = {name: getattr(given, name) for name in names if hasattr(given, name)}
+    return run.Settings(seconds=seconds, threads=threads, paths=paths, **chosen)
 
 
 def _deliver(timings: TimingReport, json: Path | None, picture: Path | None) -> int:

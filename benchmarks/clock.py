@@ -1,4 +1,4 @@
-"""How long a call takes and how much memory: by the events of the GPU, or by the clock of the host."""
+"""How long a call takes and how much memory: by the events of the GPU, or by the clocks of the host."""
 
 from __future__ import annotations
 
@@ -6,9 +6,14 @@ import gc
 import time
 from collections.abc import Callable
 from contextlib import suppress
+from dataclasses import dataclass
+from resource import RUSAGE_SELF, getrusage
 from typing import Any
 
 import torch
+
+from benchmarks import resident
+from benchmarks.records import Mode
 
 Step = Callable[[], object]
 Pool = Any  # torch's name for it is private
@@ -18,10 +23,21 @@ CROWDED = 0.4
 """Below this share of free memory, cached memory is given back between contestants."""
 TIRING_MS = 5.0
 """Calls that take longer are followed by a rest."""
+SPINNING_S = 0.01
+"""Longer than the threads of a parallel call wait for more work before they sleep."""
+
+
+@dataclass(frozen=True)
+class Lap:
+    """The times of one call, in milliseconds."""
+
+    times: dict[Mode, float]
+    system: float | None = None
+    """What the kernel of the operating system took of the CPU time, as far as its ticks tell: right on average only."""
 
 
 class Clock:
-    """The clock of the host, for calls on the CPU. Times are in milliseconds."""
+    """The clocks of the host, for calls on the CPU. Times are in milliseconds."""
 
     captures = False
     """Whether a call can be captured as a graph."""
@@ -30,7 +46,19 @@ class Clock:
         self.device = device
 
     def settle(self) -> None:
-        """Wait until the device has nothing to do."""
+        """Wait until the device has nothing to do: threads that still wait for work would be on the next one's bill."""
+        if torch.get_num_threads() > 1:
+            time.sleep(SPINNING_S)
+
+    def lap(self, step: Step) -> Lap:
+        """Time a call that is done when it returns: CPU time of all threads of the process, and that on the wall."""
+        self.settle()
+        system = getrusage(RUSAGE_SELF).ru_stime
+        start, used = time.perf_counter(), time.process_time()
+        step()
+        used, took = time.process_time() - used, time.perf_counter() - start
+        system = getrusage(RUSAGE_SELF).ru_stime - system
+        return Lap({"cpu": 1000 * used, "wall": 1000 * took}, 1000 * system)
 
     def host(self, step: Step) -> float:
         """The time of a call that is done when it returns."""
@@ -53,10 +81,12 @@ class Clock:
 
     def extra_bytes(self, step: Step) -> int | None:
         """Peak memory of a call beyond its inputs and its results; None where nobody counts."""
-        return None
+        return resident.extra_bytes(step)
 
     def relieve(self) -> None:
-        """Give back memory that nobody needs, where it is getting scarce."""
+        """Give back memory that nobody needs."""
+        gc.collect()
+        resident.trim()
 
 
 class GpuClock(Clock):
@@ -74,6 +104,10 @@ class GpuClock(Clock):
     def settle(self) -> None:
         """Wait for the GPU."""
         torch.cuda.synchronize(self.device)
+
+    def lap(self, step: Step) -> Lap:
+        """Time one call submitted to an idle GPU."""
+        return Lap({"eager": self.eager(step)})
 
     def eager(self, step: Step) -> float:
         """The GPU is idle at the first event, so the time ends when the last kernel that was submitted does."""
@@ -135,7 +169,7 @@ class GpuClock(Clock):
         return peak - before - kept
 
     def relieve(self) -> None:
-        """Empty the cache of the allocator."""
+        """Empty the cache of the allocator, where memory is getting scarce."""
         free, total = torch.cuda.mem_get_info(self.device)
         if free < CROWDED * total:
             gc.collect()

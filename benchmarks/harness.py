@@ -1,4 +1,4 @@
-"""Contestants on the same tensors, interleaved: round after round, each is called once in each mode."""
+"""Contestants on the same tensors, interleaved: round after round, each is called once in each way."""
 
 from __future__ import annotations
 
@@ -6,15 +6,15 @@ import math
 import random
 import re
 import time
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Generic, TypeVar
 
 import torch
 from torch import Tensor
 
-from benchmarks.clock import Clock, Step
-from benchmarks.records import MODES, Mode, Spread, TimingRow, TimingTable
+from benchmarks.clock import Clock, Lap, Step
+from benchmarks.records import CPU_MODES, MODES, Mode, Spread, TimingRow, TimingTable
 from seqsmooth.ops.checks import must
 from seqsmooth.packages import describe_error
 
@@ -55,6 +55,8 @@ class Contestant(Generic[I]):
     on_host: bool = False
     """Whether it runs on the host, whatever the device of the others."""
     items: int | None = None
+    alias: str = ""
+    """Another name by which it can be chosen."""
 
 
 @dataclass
@@ -66,6 +68,7 @@ class Entry:
     replays: list[Step]
     on_host: bool
     times: dict[Mode, list[float]] = field(default_factory=lambda: {mode: [] for mode in MODES})
+    system: list[float] = field(default_factory=list)
 
 
 @dataclass(frozen=True)
@@ -78,6 +81,8 @@ class Contest:
         say: hears what is going on.
         only: a regular expression for the names of those that take part; all without it.
         quick: do without memory and errors of peers, as is done anyway once the time is over.
+        paths: on the CPU, the paths that ours take, each as a contestant of its own.
+        threads: on the CPU, how many threads there are.
     """
 
     clock: Clock
@@ -85,8 +90,20 @@ class Contest:
     say: Say = lambda message: None
     only: str | None = None
     quick: bool = False
+    paths: tuple[str, ...] = ()
+    threads: int | None = None
 
-    def choose(self, contestants: Iterable[Contestant[I]]) -> list[Contestant[I]]:
+    @property
+    def where(self) -> str:
+        """How many threads there are, for a title."""
+        return "" if self.threads is None else f", {self.threads} thread{'s' * (self.threads > 1)}"
+
+    @property
+    def facts(self) -> dict[str, int | str]:
+        """The same for the record."""
+        return {} if self.threads is None else {"threads": self.threads}
+
+    def choose(self, contestants: Iterable[Contestant[I]], peer: str | None = None) -> list[Contestant[I]]:
         """Choose who takes part: any whose name `only` finds, and what they are compared with."""
         listed = list(contestants)
         if self.only is None:
@@ -95,10 +112,10 @@ class Contest:
             pattern = re.compile(self.only, re.IGNORECASE)
         except re.error as error:
             raise ValueError(f"`only` must be a regular expression; it is {self.only!r}.") from error
-        named = [contestant for contestant in listed if pattern.search(contestant.name)]
+        named = [one for one in listed if pattern.search(one.name) or pattern.search(one.alias)]
         names = ", ".join(repr(contestant.name) for contestant in listed)
         must(bool(named), "only", f"found in one of {names}", repr(self.only))
-        wanted = {contestant.name for contestant in named} | {contestant.against for contestant in named}
+        wanted = {contestant.name for contestant in named} | {contestant.against for contestant in named} | {peer}
         return [contestant for contestant in listed if contestant.name in wanted]
 
     def rows(
@@ -107,6 +124,7 @@ class Contest:
         inputs: Sequence[I],
         sample: I | None = None,
         results: Sequence[str] = (),
+        peer: str | None = None,
     ) -> tuple[TimingRow, ...]:
         """Measure every contestant.
 
@@ -115,6 +133,7 @@ class Contest:
             inputs: sets of inputs alike, taken in turn, so that no call finds its own in the cache of the device.
             sample: inputs small enough for float64.
             results: the names of what a step returns.
+            peer: the contestant that all others are compared with.
         """
         deadline = time.monotonic() + self.seconds
         entries: list[Entry] = []
@@ -124,7 +143,8 @@ class Contest:
             entries.append(self._prepare(contestant, inputs, sample, results, brief=brief))
         running = [entry for entry in entries if entry.calls]
         self._time(running, deadline)
-        return tuple(self._finish(entry) for entry in entries)
+        named = {entry.row.name: entry for entry in entries}
+        return tuple(self._finish(entry, named, peer) for entry in entries)
 
     def _prepare(
         self, contestant: Contestant[I], inputs: Sequence[I], sample: I | None, results: Sequence[str], *, brief: bool
@@ -143,7 +163,7 @@ class Contest:
                 calls[0].restore()
                 entry.row = replace(entry.row, extra_bytes=extra)
             for call in calls:
-                for _ in range(WARM_UPS):
+                for _ in range(WARM_UPS if self.clock.captures else 1):
                     self._run(call)
         except Exception as error:  # noqa: BLE001 - a peer may fail in any way, and that is a result
             entry.row = replace(entry.row, failures={"call": describe_failure(error)})
@@ -190,28 +210,56 @@ class Contest:
             if done > LEAST_ROUNDS and time.monotonic() > deadline:
                 break
             self.say(f"round {done} of {MOST_ROUNDS} at most")
-            for mode in MODES:
+            for replayed in (False, True) if self.clock.captures else (False,):
                 # In another order each time, so that nobody always comes after the same neighbour.
                 for entry in shuffle.sample(entries, len(entries)):
-                    if mode == "graph" and not entry.replays:
+                    if replayed and not entry.replays:
                         continue
-                    took = self._time_call(entry, turn % len(entry.calls), mode)
+                    lap = self._time_call(entry, turn % len(entry.calls), replayed=replayed)
                     turn += 1
                     if done > 0:  # the first round is another warm-up
-                        entry.times[mode].append(took)
+                        for mode, took in lap.times.items():
+                            entry.times[mode].append(took)
+                        if lap.system is not None:
+                            entry.system.append(lap.system)
 
-    def _time_call(self, entry: Entry, place: int, mode: Mode) -> float:
+    def _time_call(self, entry: Entry, place: int, *, replayed: bool) -> Lap:
         call = entry.calls[place]
-        if mode == "graph":
-            took = self.clock.replay(entry.replays[place])
+        if replayed:
+            lap = Lap({"graph": self.clock.replay(entry.replays[place])})
+        elif entry.on_host and self.clock.captures:
+            lap = Lap({"eager": self.clock.host(call.step)})
         else:
-            took = (self.clock.host if entry.on_host else self.clock.eager)(call.step)
+            lap = self.clock.lap(call.step)
         call.restore()
-        return took
+        return lap
 
-    def _finish(self, entry: Entry) -> TimingRow:
-        spreads = {mode: Spread.of(times) if times else None for mode, times in entry.times.items()}
-        return replace(entry.row, eager=spreads["eager"], graph=spreads["graph"])
+    def _finish(self, entry: Entry, entries: Mapping[str, Entry], peer: str | None) -> TimingRow:
+        spreads: dict[Mode, Spread | None] = {
+            mode: Spread.of(times) if times else None for mode, times in entry.times.items()
+        }
+        used = sum(entry.times["cpu"])
+        return replace(
+            entry.row,
+            **spreads,
+            over_ours=_over(entry, entries.get(entry.row.against or "")),
+            over_peer=_over(entry, entries.get(peer or "")),
+            system_share=sum(entry.system) / used if used and entry.system else None,
+        )
+
+
+def _over(entry: Entry, base: Entry | None) -> dict[Mode, Spread]:
+    """Divide the times of an entry on the CPU by those of another one in the same round."""
+    if base is None:
+        return {}
+    pairs: dict[Mode, list[tuple[float, float]]] = {
+        mode: list(zip(entry.times[mode], base.times[mode], strict=False)) for mode in CPU_MODES
+    }
+    return {
+        mode: Spread.of([mine / other for mine, other in listed])
+        for mode, listed in pairs.items()
+        if listed and all(other for _, other in listed)
+    }
 
 
 Part = tuple[str, Callable[[Contest], TimingTable]]

@@ -12,41 +12,79 @@ from torch.nn import functional as F
 import seqsmooth as ss
 from benchmarks import loss as given_logits
 from benchmarks import peers
-from benchmarks.harness import Call, Contest, Contestant, again
-from benchmarks.loss import GIVEN, LOOP, PEER, SMOOTHED, SPARSE, TABLE, differentiate, in_float64, peer, with_target
-from benchmarks.objectives import LossSuite, TimedLoss
+from benchmarks.harness import Call, Contest, Contestant, Results
+from benchmarks.loss import (
+    GIVEN,
+    LOOP,
+    PEER,
+    SMOOTHED,
+    SPARSE,
+    TABLE,
+    differentiate,
+    entrants,
+    in_float64,
+    peer,
+    with_target,
+)
+from benchmarks.objectives import LossSuite, TimedLoss, suite_of
 from benchmarks.records import TimingTable
 from benchmarks.shapes import GivenHidden, Shape, Words, hidden_inputs
 from seqsmooth.packages import is_installed
 
 RESULTS = ("loss", "dh", "dW")
 LINEAR = "linear + "
+PRODUCTS = "the three matrix products"
 CHUNK_MEMORIES = (1, 16, 32)
 
 
 def table(shape: Shape, dtype: torch.dtype, contest: Contest, *, compiled: bool = False, seed: int = 0) -> TimingTable:
     """Compare all losses on one shape."""
-    generator = torch.Generator(contest.clock.device).manual_seed(seed)
-    suite = LossSuite.of(shape, generator)
+    device = contest.clock.device
+    suite = suite_of(shape, device, seed)
+    generator = torch.Generator(device).manual_seed(seed + 1)
     size = (shape.rows + shape.vocab) * shape.hidden * dtype.itemsize
     inputs = [hidden_inputs(shape, dtype, generator) for _ in range(shape.sets(size))]
-    sample = hidden_inputs(shape.sample(), dtype, generator)
-    everyone = [*ours(suite), *theirs(suite, compiled=compiled)]
-    rows = contest.rows(contest.choose(again(everyone, "MLE")), inputs, sample, RESULTS)
+    sample = hidden_inputs(shape.sample_on(device), dtype, generator)
+    others = [*theirs(suite, compiled=compiled)]
+    unit = LINEAR + PEER
+    if device.type == "cpu":
+        unit = PRODUCTS
+        others.append(Contestant(PRODUCTS, False, products))
+    everyone = entrants(ours(suite), others, contest, ("MLE" + GIVEN,))
+    rows = contest.rows(contest.choose(everyone, unit), inputs, sample, RESULTS, unit)
     kind = str(dtype).removeprefix("torch.")
-    title = f"head {shape.name}: {shape.rows} x {shape.hidden} x {shape.vocab} {kind}, {shape.what}"
-    facts = shape.facts() | {"dtype": kind, "input sets": len(inputs)}
-    return TimingTable(title, facts, rows, peer=LINEAR + PEER, flop=6 * shape.rows * shape.hidden * shape.vocab)
+    title = f"head {shape.name}{contest.where}: {shape.rows} x {shape.hidden} x {shape.vocab} {kind}, {shape.what}"
+    facts = shape.facts() | {"dtype": kind, "input sets": len(inputs)} | contest.facts
+    return TimingTable(title, facts, rows, peer=unit, flop=6 * shape.rows * shape.hidden * shape.vocab)
 
 
 def ours(suite: LossSuite) -> Iterator[Contestant[GivenHidden]]:
     """Our losses: the whole of what a training step does, and the head alone for MLE and two targets given."""
-    losses = suite.losses()
-    for loss in losses:
+    for loss in suite.losses:
         yield Contestant(loss.name, True, _whole(loss), against="MLE")
-    for loss in losses:
+    for loss in suite.losses:
         if loss.name in ("MLE", "Tok top-64", "Seq lazy, L=5"):
             yield Contestant(loss.name + GIVEN, True, with_target(loss, ss.linear_cross_entropy), against="MLE" + GIVEN)
+
+
+def products(given: GivenHidden) -> Call:
+    """The three matrix products of a linear layer and its gradients, which no loss can do without.
+
+    The logits take memory that is there already, and serve as their own gradient: nothing is allocated but the results.
+    """
+    hidden, weight = (leaf.detach() for leaf in given.leaves)
+    logits = hidden.new_empty(len(hidden), len(weight))
+
+    def step() -> Results:
+        torch.mm(hidden, weight.T, out=logits)
+        return logits[0, 0].clone(), logits @ weight, logits.T @ hidden
+
+    def exact() -> Results:
+        wide, matrix = hidden.double(), weight.double()
+        slope = wide @ matrix.T
+        return slope[0, 0], slope @ matrix, slope.T @ wide
+
+    return Call(step, exact)
 
 
 def theirs(suite: LossSuite, *, compiled: bool = False) -> Iterator[Contestant[GivenHidden]]:

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property
+from typing import TypeVar
 
 import torch
 from torch import Tensor
@@ -12,9 +13,10 @@ from torch import Tensor
 import seqsmooth as ss
 from benchmarks import peers
 from benchmarks.harness import Call, Contest, Contestant, Results, again
-from benchmarks.objectives import EPSILON, TOKEN_ALPHA, TOKEN_TAU, TOP, LossSuite, TimedLoss
+from benchmarks.objectives import EPSILON, TOKEN_ALPHA, TOKEN_TAU, TOP, LossSuite, TimedLoss, suite_of
+from benchmarks.paths import along, named
 from benchmarks.records import TimingTable
-from benchmarks.shapes import GivenHidden, GivenLogits, Shape, Words, logits_inputs
+from benchmarks.shapes import SQUARE_ON_CPU, GivenHidden, GivenLogits, Shape, Words, logits_inputs
 from seqsmooth.packages import is_installed
 
 GIVEN = ", target given"
@@ -23,8 +25,12 @@ SMOOTHED = f"{PEER}, label_smoothing"
 TABLE = f"{PEER}, probabilities S[y]"
 SPARSE = "gather form, K=65"
 LOOP = "loop of 6 cross entropies"
+AUTHORS = "authors' dense form"
+COMPILED = (PEER, SMOOTHED, SPARSE, TABLE, AUTHORS)
 RESULTS = ("loss", "dz")
+GIVEN_ON_CPU = tuple(name + GIVEN for name in ("MLE", "Tok dense, stored", "Tok top-64", "Seq lazy, L=5"))
 Given = GivenLogits | GivenHidden
+I = TypeVar("I")  # noqa: E741 - the inputs of a contestant
 
 
 @dataclass(frozen=True)
@@ -40,25 +46,35 @@ class Form:
 
 def table(shape: Shape, dtype: torch.dtype, contest: Contest, *, compiled: bool = False, seed: int = 0) -> TimingTable:
     """Compare all losses on one shape."""
-    generator = torch.Generator(contest.clock.device).manual_seed(seed)
-    suite = LossSuite.of(shape, generator)
+    device = contest.clock.device
+    suite = suite_of(shape, device, seed)
+    generator = torch.Generator(device).manual_seed(seed + 1)
     size = shape.rows * shape.vocab * dtype.itemsize
     inputs = [logits_inputs(shape, dtype, generator) for _ in range(shape.sets(size))]
-    sample = logits_inputs(shape.sample(), dtype, generator)
-    everyone = [*ours(suite), *theirs(suite, compiled=compiled)]
-    rows = contest.rows(contest.choose(again(everyone, "MLE")), inputs, sample, RESULTS)
+    sample = logits_inputs(shape.sample_on(device), dtype, generator)
+    everyone = entrants(ours(suite), theirs(suite, compiled=compiled), contest, GIVEN_ON_CPU)
+    rows = contest.rows(contest.choose(everyone, PEER), inputs, sample, RESULTS, PEER)
     kind = str(dtype).removeprefix("torch.")
-    title = f"loss {shape.name}: {shape.rows} x {shape.vocab} {kind}, {shape.what}"
-    facts = shape.facts() | {"dtype": kind, "input sets": len(inputs)}
+    title = f"loss {shape.name}{contest.where}: {shape.rows} x {shape.vocab} {kind}, {shape.what}"
+    facts = shape.facts() | {"dtype": kind, "input sets": len(inputs)} | contest.facts
     return TimingTable(title, facts, rows, peer=PEER, copied_bytes=2 * size)
+
+
+def entrants(
+    ours: Iterable[Contestant[I]], theirs: Iterable[Contestant[I]], contest: Contest, given: Sequence[str]
+) -> list[Contestant[I]]:
+    """All contestants; on the CPU ours on each path, and alone with their target only those named."""
+    if not contest.paths:
+        return again([*ours, *theirs], "MLE")
+    listed = [one for one in ours if not one.name.endswith(GIVEN) or one.name in given]
+    return again([*along(listed, contest.paths), *theirs], named("MLE", contest.paths[0]))
 
 
 def ours(suite: LossSuite) -> Iterator[Contestant[GivenLogits]]:
     """Our losses: the whole of what a training step does, and the cross entropy alone with its target given."""
-    losses = suite.losses()
-    for loss in losses:
+    for loss in suite.losses:
         yield Contestant(loss.name, True, _whole(loss), against="MLE")
-    for loss in losses:
+    for loss in suite.losses:
         if loss.name != "MLE + entropy":
             yield Contestant(loss.name + GIVEN, True, with_target(loss, ss.cross_entropy), against="MLE" + GIVEN)
 
@@ -75,7 +91,7 @@ def theirs(suite: LossSuite, *, compiled: bool = False) -> Iterator[Contestant[G
         )
     if compiled:
         for form in listed:
-            if form.name in (PEER, SMOOTHED, SPARSE, TABLE):
+            if form.name in COMPILED:
                 function = peers.compile_once(form.function)
                 yield Contestant(f"{form.name}, compiled", False, peer(function, form.arguments, form.target))
 
@@ -89,7 +105,7 @@ def forms(suite: LossSuite) -> list[Form]:
         Form(SPARSE, peers.gather_loss, slots(suite), lambda text: slot_target(suite, text)),
         Form(LOOP, peers.loop_loss, lambda text: (text.labels, text.samples), lambda text: loop_target(suite, text)),
     ]
-    if suite.stored:
+    if suite.stored and (suite.vectors.is_cuda or suite.shape.vocab <= SQUARE_ON_CPU):
         dense = DenseForms(suite)
         listed += [dense.by_table, dense.by_authors]
     return listed
@@ -227,7 +243,7 @@ class DenseForms:
         self.suite = suite
         self.by_table = Form(TABLE, peers.table_loss, lambda text: (text.labels, self.table), suite.similar_target)
         self.by_authors = Form(
-            "authors' dense form",
+            AUTHORS,
             peers.authors_loss,
             lambda text: (text.labels, self.cosines, TOKEN_TAU, TOKEN_ALPHA),
             suite.similar_target,

@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import os
 import platform
 import subprocess
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager, suppress
 from datetime import UTC, datetime
 from pathlib import Path
 from statistics import median
@@ -22,29 +25,61 @@ MATRIX = 8192
 REPEATS = 20
 
 
-def describe(clock: Clock, commit: str | None = None) -> dict[str, Any]:
+def describe(clock: Clock, commit: str | None = None, paths: Sequence[str] = ()) -> dict[str, Any]:
     """Name the device, the versions and the commit, and measure the device.
 
     Args:
         clock: of the device.
         commit: what to call the code; what git says of it otherwise.
+        paths: those that ours take on the CPU.
     """
     gpu = clock.captures
     return {
-        "device": torch.cuda.get_device_name(clock.device) if gpu else f"CPU, {torch.get_num_threads()} threads",
+        "device": torch.cuda.get_device_name(clock.device) if gpu else f"CPU: {processor()}, {cores()} cores",
         "capability": ".".join(map(str, torch.cuda.get_device_capability(clock.device))) if gpu else None,
         "cuda": torch.version.cuda if gpu else None,
         "torch": torch.__version__,
         "triton": version_of("triton"),
         "python": platform.python_version(),
         "seqsmooth": __version__,
-        "kernels": dispatch.path() if gpu or dispatch.choice() == "triton" else "torch",
+        "kernels": " and ".join(paths) or (dispatch.path() if gpu or dispatch.choice() == "triton" else "torch"),
         "peers": {name: version for name in peers.PACKAGES if (version := version_of(name)) is not None},
         "commit": commit or git_commit(),
         "date": datetime.now(UTC).isoformat(timespec="seconds"),
-        "copy_bytes_per_s": copy_rate(clock, COPIED_BYTES if gpu else COPIED_BYTES // 64),
-        "matmul_flop_per_s": matmul_rate(clock, MATRIX if gpu else MATRIX // 32),
+        "copy_bytes_per_s": copy_rate(clock, COPIED_BYTES if gpu else COPIED_BYTES // 4),
+        "matmul_flop_per_s": matmul_rate(clock, MATRIX if gpu else MATRIX // 8),
+        **({} if gpu else load("before")),
     }
+
+
+def processor() -> str:
+    """Name the CPU as its kernel does."""
+    with suppress(OSError):
+        for line in Path("/proc/cpuinfo").read_text().splitlines():
+            if line.startswith("model name"):
+                return " ".join(line.split(":", 1)[1].split())
+    return platform.machine()
+
+
+def cores() -> int:
+    """Count the cores that this process may use."""
+    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+
+
+def load(when: str) -> dict[str, float]:
+    """Say how many threads of all processes wanted a core in the last minute: more than ours, and others worked too."""
+    return {f"load_{when}": round(os.getloadavg()[0], 2)} if hasattr(os, "getloadavg") else {}
+
+
+@contextmanager
+def threads(count: int | None) -> Iterator[None]:
+    """Let torch use so many threads; as many as before if None."""
+    before = torch.get_num_threads()
+    torch.set_num_threads(count or before)
+    try:
+        yield
+    finally:
+        torch.set_num_threads(before)
 
 
 def git_commit() -> str | None:
@@ -66,8 +101,9 @@ def copy_rate(clock: Clock, size: int) -> float:
 
 
 def matmul_rate(clock: Clock, size: int) -> float:
-    """Floating-point operations a second of a square matrix product in bf16, as many values as make it large."""
-    one, other = (torch.randn(size, size, device=clock.device).bfloat16() for _ in range(2))
+    """Floating-point operations a second of a square matrix product, in bf16 on a GPU and fp32 on a CPU."""
+    dtype = torch.bfloat16 if clock.captures else torch.float32
+    one, other = (torch.randn(size, size, device=clock.device).to(dtype) for _ in range(2))
     return 2 * size**3 / (_median_ms(clock, lambda: one @ other) / 1000)
 
 

@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
-from functools import cached_property
+from dataclasses import dataclass, replace
+from functools import cache, cached_property, lru_cache
 
 import torch
 from torch import Tensor
 
 import seqsmooth as ss
-from benchmarks.shapes import STORED_VOCABULARY, Shape, Words, embeddings
+from benchmarks.shapes import STORED_VOCABULARY, Shape, Words, embeddings, words
 
 TOKEN_TAU = 0.18
 TOKEN_ALPHA = 0.7
@@ -19,6 +19,10 @@ RATE = 0.3
 ENTROPY = 0.1
 TOP = 64
 DRAWN = 16
+REWARD_TAU = 0.5
+REWARDED = 5
+DOCUMENTS = 1000
+"""Items whose references make the document frequencies of CIDEr-D."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -75,6 +79,12 @@ class LossSuite:
         """Whether V x V tables are kept."""
         return self.shape.vocab <= STORED_VOCABULARY
 
+    def cider(self) -> ss.rewards.Cider:
+        """CIDEr-D with the document frequencies of captions of this vocabulary."""
+        shape = replace(self.shape, batch=DOCUMENTS, steps=self.shape.steps)
+        references = words(shape, torch.Generator().manual_seed(1), samples=1).references
+        return ss.rewards.Cider(ss.rewards.DocumentFrequencies.build(references.tolist()))
+
     def one_hot(self, text: Words) -> Tensor:  # (N, V) float64
         """Return the target of MLE."""
         return torch.nn.functional.one_hot(text.labels, self.shape.vocab).double()
@@ -94,10 +104,12 @@ class LossSuite:
         same = self.one_hot(text)
         return (1 - RATE) * same + RATE / (self.shape.vocab - 1) * (1 - same)
 
+    @cached_property
     def losses(self) -> list[TimedLoss]:
         """List every loss of ours."""
         size = self.shape.vocab
 
+        @cache  # laws may be shared, and a stored one is as large as V x V
         def similarity(*, stored: bool) -> ss.Similarity:
             kept = torch.float16 if stored else False
             return ss.Similarity(self.vectors, TOKEN_TAU, alpha=TOKEN_ALPHA, stored=kept)
@@ -111,7 +123,11 @@ class LossSuite:
             law = ss.Hamming(rate=RATE, pool=pool, samples=samples)  # type: ignore[arg-type]
             return ss.Objective(law, vocab_size=size).to(self.vectors.device)
 
-        def both(samples: int) -> ss.Objective:
+        def rewarded(reward: Callable[[], torch.nn.Module], token: ss.Similarity | None = None) -> ss.Objective:
+            law = ss.Rewarded(reward(), ss.Hamming(rate=RATE, pool="refs"), tau=REWARD_TAU, samples=REWARDED)
+            return ss.Objective(law, token).to(self.vectors.device)
+
+        def both(samples: int | None) -> ss.Objective:
             law = ss.Hamming(rate=RATE, pool="refs", samples=samples)
             return ss.Objective(law, similarity(stored=self.stored))
 
@@ -133,6 +149,21 @@ class LossSuite:
             "Seq lazy, L=5": (lambda: hamming("vocab", 5), None),
             "Seq lazy, L=10": (lambda: hamming("vocab", 10), None),
             "Seq lazy, L=20": (lambda: hamming("vocab", 20), None),
+            "Seq CIDEr, L=5": (lambda: rewarded(self.cider), None),
+            "Seq BLEU, L=5": (lambda: rewarded(ss.rewards.Bleu), None),
+            "Tok-Seq exact, refs": (lambda: both(None), None),
             "Tok-Seq lazy, L=5": (lambda: both(5), None),
+            "Tok-Seq CIDEr, L=5": (lambda: rewarded(self.cider, similarity(stored=self.stored)), None),
         }
         return [TimedLoss(name, make, expected) for name, (make, expected) in makers.items()]
+
+
+def suite_of(shape: Shape, device: torch.device, seed: int) -> LossSuite:
+    """Make the losses of a shape; on the CPU the last are kept, for each number of threads has a table."""
+    make = _last_suite if device.type == "cpu" else _last_suite.__wrapped__
+    return make(shape, device, seed)
+
+
+@lru_cache(maxsize=1)
+def _last_suite(shape: Shape, device: torch.device, seed: int) -> LossSuite:
+    return LossSuite.of(shape, torch.Generator(device).manual_seed(seed))

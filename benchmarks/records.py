@@ -14,8 +14,11 @@ from seqsmooth.files.atomic import atomic_write_text
 from seqsmooth.files.reading import read_record
 
 KIND = "seqsmooth benchmark 1"
-Mode = Literal["eager", "graph"]
-MODES: tuple[Mode, ...] = ("eager", "graph")
+Mode = Literal["eager", "graph", "cpu", "wall"]
+GPU_MODES: tuple[Mode, ...] = ("eager", "graph")
+CPU_MODES: tuple[Mode, ...] = ("cpu", "wall")
+MODES = GPU_MODES + CPU_MODES
+"""On the GPU, calls submitted one by one and as a graph; on the CPU, its time in all threads and that on the wall."""
 
 
 @dataclass(frozen=True)
@@ -61,10 +64,18 @@ class TimingRow:
     """How many items one call handles, where it is not what the table says."""
     first_call_s: float | None = None
     """Seconds of the first call, compilation included."""
+    cpu: Spread | None = None
+    wall: Spread | None = None
+    over_ours: Mapping[Mode, Spread] = field(default_factory=dict)
+    """On the CPU, its time over that of `against` in the same round."""
+    over_peer: Mapping[Mode, Spread] = field(default_factory=dict)
+    """On the CPU, its time over that of the peer of the table in the same round."""
+    system_share: float | None = None
+    """The share of its CPU time that the kernel of the operating system took, over all rounds."""
 
     def best(self) -> Spread | None:
-        """Return the time in graph replay, or in eager submission where there is no other."""
-        return self.graph or self.eager
+        """Return the time in graph replay, or in eager submission, or on the CPU."""
+        return self.graph or self.eager or self.cpu
 
 
 @dataclass(frozen=True)
@@ -120,5 +131,9 @@ def _table(content: Mapping[str, Any]) -> TimingTable:
 
 
 def _row(content: Mapping[str, Any]) -> TimingRow:
-    times: dict[str, Any] = {mode: None if content[mode] is None else Spread(**content[mode]) for mode in MODES}
+    # Reports of a GPU may be older than the fields of the CPU.
+    given = {mode: content[mode] for mode in MODES if mode in content or mode in GPU_MODES}
+    times: dict[str, Any] = {mode: None if spread is None else Spread(**spread) for mode, spread in given.items()}
+    for name in ("over_ours", "over_peer"):
+        times[name] = {mode: Spread(**spread) for mode, spread in content.get(name, {}).items()}
     return TimingRow(**{**content, **times})

@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
 
 from benchmarks import paper
 from benchmarks.records import Mode, Spread, TimingReport, TimingRow, TimingTable
 
-MODE_NAMES: dict[Mode, str] = {"eager": "eager submission", "graph": "graph replay"}
+MODE_NAMES: dict[Mode, str] = {"eager": "eager", "graph": "graph", "cpu": "CPU", "wall": "wall"}
 
 
 @dataclass(frozen=True)
@@ -30,14 +30,18 @@ def text(report: TimingReport) -> str:
 def heading(report: TimingReport) -> str:
     """Say what ran, on which machine, with which versions."""
     machine = report.machine
+    on_cpu = is_on_cpu(report)
+    kind = "fp32" if on_cpu else "bf16"
     versions = ", ".join(
         f"{name} {machine[name]}" for name in ("torch", "triton", "cuda", "python", "seqsmooth") if machine.get(name)
     )
     peers = ", ".join(f"{name} {version}" for name, version in machine.get("peers", {}).items())
     rates = (
         f"copies {machine['copy_bytes_per_s'] / 1e12:.2f} TB/s (read + written), "
-        f"multiplies bf16 at {machine['matmul_flop_per_s'] / 1e12:.3g} TFLOP/s"
+        f"multiplies {kind} at {machine['matmul_flop_per_s'] / 1e12:.3g} TFLOP/s"
     )
+    if on_cpu:
+        rates += f"; load average {machine['load_before']} before and {machine['load_after']} after"
     lines = [
         f"benchmarks {report.benchmark}, {machine['date']}, commit {machine['commit'] or 'unknown'}",
         f"{machine['device']}: {rates}; our kernels: {machine['kernels']}",
@@ -46,15 +50,19 @@ def heading(report: TimingReport) -> str:
     return "\n".join(lines)
 
 
+def is_on_cpu(report: TimingReport) -> bool:
+    """Whether a report is of a CPU."""
+    return str(report.machine["device"]).startswith("CPU")
+
+
 def columns(table: TimingTable, report: TimingReport) -> list[ReportColumn]:
     """Choose the columns that have an entry in this table."""
     chosen: list[ReportColumn] = []
     for mode in MODE_NAMES:
         if not any(getattr(row, mode) for row in table.rows):
             continue
-        chosen.append(
-            ReportColumn(f"{mode} {'ms' if table.items is None else 'us'}", partial(_time, table=table, mode=mode))
-        )
+        unit = "ms" if table.items is None else "us"
+        chosen.append(ReportColumn(f"{MODE_NAMES[mode]} {unit}", partial(_time, table=table, mode=mode)))
         chosen.append(ReportColumn("+-%", partial(_width, mode=mode)))
         if any(row.against for row in table.rows):
             chosen.append(ReportColumn("/ours", partial(_to_ours, table=table, mode=mode)))
@@ -69,8 +77,10 @@ def columns(table: TimingTable, report: TimingReport) -> list[ReportColumn]:
         ("matmul %", table.flop, "matmul_flop_per_s"),
     )
     for name, amount, rate in rates:
-        if amount is not None:
+        if amount is not None and not is_on_cpu(report):
             chosen.append(ReportColumn(name, partial(_share, amount=amount, limit=report.machine[rate])))
+    if any(row.system_share is not None for row in table.rows):
+        chosen.append(ReportColumn("system %", _system))
     if any(row.extra_bytes is not None for row in table.rows):
         chosen.append(ReportColumn("extra MiB", _mebibytes))
     for name in dict.fromkeys(name for row in table.rows for name in row.errors):
@@ -142,11 +152,23 @@ def _ratio(row: TimingRow, base: TimingRow | None, table: TimingTable, mode: Mod
 
 
 def _to_ours(row: TimingRow, table: TimingTable, mode: Mode) -> str:
-    return _ratio(row, table.row(row.against), table, mode)
+    return _paired(row.over_ours, row, row.against, table, mode)
 
 
 def _to_peer(row: TimingRow, table: TimingTable, mode: Mode) -> str:
-    return _ratio(row, table.row(table.peer), table, mode)
+    return _paired(row.over_peer, row, table.peer, table, mode)
+
+
+def _paired(pairs: Mapping[Mode, Spread], row: TimingRow, base: str | None, table: TimingTable, mode: Mode) -> str:
+    """Write the ratio of times of the same round, or of medians where rounds were not kept."""
+    other = table.row(base)
+    if mode not in pairs or other is None:
+        return _ratio(row, other, table, mode)
+    return number(pairs[mode].median * per_item(other, table) / per_item(row, table), 3)
+
+
+def _system(row: TimingRow) -> str:
+    return "-" if row.system_share is None else f"{100 * row.system_share:.0f}"
 
 
 def _share(row: TimingRow, amount: float, limit: float) -> str:

@@ -18,8 +18,17 @@ SAMPLE_ELEMENTS = 2**25
 EMBEDDING_SIZE = 300
 STORED_VOCABULARY = 50_000
 """Up to this vocabulary the V x V table is kept in the benchmark."""
+SQUARE_ON_CPU = 12_000
+"""Up to this vocabulary peers with a V x V table of their own take part on the CPU."""
 
-DTYPES: dict[str, torch.dtype] = {"bf16": torch.bfloat16, "fp16": torch.float16, "fp32": torch.float32}
+CPU_SAMPLE_ELEMENTS = 2**22
+"""The same on the CPU, where float64 takes its time."""
+DTYPES: dict[str, torch.dtype] = {
+    "bf16": torch.bfloat16,
+    "fp16": torch.float16,
+    "fp32": torch.float32,
+    "fp64": torch.float64,
+}
 
 
 @dataclass(frozen=True)
@@ -45,6 +54,10 @@ class Shape:
         steps = min(self.steps, rows, 128) if rows < self.rows else self.steps
         return replace(self, steps=steps, batch=min(self.batch, max(1, rows // steps)))
 
+    def sample_on(self, device: torch.device) -> Shape:
+        """Return this shape with as few rows as float64 allows on a device."""
+        return self.sample(SAMPLE_ELEMENTS if device.type == "cuda" else CPU_SAMPLE_ELEMENTS)
+
     def sets(self, bytes_each: int) -> int:
         """Return how many sets of inputs must take turns so that none survives in the cache of the device."""
         if bytes_each >= 16 * CACHE_BYTES:
@@ -69,8 +82,12 @@ SHAPES: dict[str, Shape] = {
     "b": Shape("b", "IWSLT translation", 32, 25, 256, 22822),
     "c": Shape("c", "WMT translation", 80, 50, 2000, 30000),
     "d": Shape("d", "a language model", 8, 1024, 4096, 128256, references=1),
+    "captions": Shape("captions", "COCO captions", 50, 17, 512, 9800),
+    "sentences": Shape("sentences", "IWSLT translation", 32, 25, 256, 22822),
+    "llm": Shape("llm", "a language model", 4, 128, 1024, 128256, references=1),
     "tiny": Shape("tiny", "for tests", 3, 5, 8, 50),
 }
+"""a to d are for a GPU, those with names for a CPU; captions and sentences are a and b."""
 
 
 def chosen_shapes(names: str) -> list[Shape]:

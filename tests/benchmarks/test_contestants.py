@@ -70,7 +70,7 @@ def test_the_expected_target_is_that_of_the_objective() -> None:
     vocabulary = LossSuite.of(SHAPES["tiny"], torch.Generator().manual_seed(3))
     text = words(SHAPES["tiny"], torch.Generator().manual_seed(4))
     compared = 0
-    for ours in vocabulary.losses():
+    for ours in vocabulary.losses:
         if ours.expected is not None:
             proposed = ours.propose(text).target.dense(SHAPES["tiny"].vocab).flatten(0, -2)
             rtol = HALF if "stored" in ours.name else 0

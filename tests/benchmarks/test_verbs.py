@@ -14,17 +14,18 @@ from benchmarks.__main__ import main
 from benchmarks.harness import Contest
 from benchmarks.records import Spread, TimingReport, TimingRow, TimingTable
 
+UNKNOWN_SHAPE = "`shapes` must be one of 'a', 'b', 'c', 'd', 'captions', 'sentences', 'llm', 'tiny'; it is 'z'."
 TINY = ["--shapes", "tiny", "--dtype", "fp32", "--seconds", "0.01"]
 
 
 def test_a_benchmark_prints_what_it_writes(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     path = tmp_path / "loss.json"
-    options = ["--only", "^(Tok top-64|F.cross_entropy)$", "--device", "cpu", "--commit", "abc"]
+    options = ["--only", "^Tok top-64$", "--device", "cpu", "--threads", "1", "--path", "torch", "--commit", "abc"]
     assert main(["loss", *TINY, *options, "--json", str(path)]) == 0
     printed = capsys.readouterr()
     held = TimingReport.load(path)
     (table,) = held.tables
-    assert [row.name for row in table.rows] == ["MLE", "Tok top-64", "F.cross_entropy"]
+    assert [row.name for row in table.rows] == ["MLE (torch)", "Tok top-64 (torch)", "F.cross_entropy"]
     assert held.machine["commit"] == "abc"
     assert "Tok top-64" in printed.out
     assert "done" in printed.err
@@ -49,23 +50,26 @@ def test_a_table_that_fails_is_told_and_the_others_are_kept(
 
     monkeypatch.setattr(run, "_parts", lambda name, settings: [("one", fails), ("two", works)])
     path = tmp_path / "loss.json"
-    assert main(["loss", "--device", "cpu", "--json", str(path)]) == 1
-    assert TimingReport.load(path).failures == {"one": "OutOfMemoryError: no memory left"}
+    assert main(["loss", "--device", "cpu", "--threads", "1", "2", "--json", str(path)]) == 1
+    why = "OutOfMemoryError: no memory left"
+    assert TimingReport.load(path).failures == {"one, 1 thread": why, "one, 2 threads": why}
     printed = capsys.readouterr().out
-    assert "a good one" in printed
-    assert "one: failed: OutOfMemoryError: no memory left" in printed
+    assert printed.count("a good one") == 2
+    assert "one, 2 threads: failed: OutOfMemoryError: no memory left" in printed
 
 
 @pytest.mark.parametrize(
     ("options", "sentence"),
     [
         (["loss", "--seconds", "0"], "`seconds` must be greater than 0; it is 0.0."),
-        (["loss", "--dtype", "int8"], "`dtype` must be one of 'bf16', 'fp16', 'fp32'; it is 'int8'."),
+        (["loss", "--dtype", "int8"], "`dtype` must be one of 'bf16', 'fp16', 'fp32', 'fp64'; it is 'int8'."),
         (["loss", "--device", "tpu"], "`device` must be one of 'cpu', 'cuda'; it is 'tpu'."),
-        (["head", "--shapes", "z"], "`shapes` must be one of 'a', 'b', 'c', 'd', 'tiny'; it is 'z'."),
+        (["head", "--shapes", "z"], UNKNOWN_SHAPE),
         (["loss", "--json", "none/x.json"], "`json` must be in a folder that is there; it is none/x.json."),
+        (["loss", "--threads", "0"], "`threads` must be 1 or more; it is 0."),
+        (["loss", "--path", "triton"], "`path` must be one of 'torch', 'native'; it is 'triton'."),
         (["warm", "--workers", "0"], "`workers` must be 1 or more; it is 0."),
-        (["warm", "--shapes", "z"], "`shapes` must be one of 'a', 'b', 'c', 'd', 'tiny'; it is 'z'."),
+        (["warm", "--shapes", "z"], UNKNOWN_SHAPE),
         (
             ["claims", "none.json"],
             "`file` must be a file written by `python -m benchmarks ... --json`, "
