@@ -9,7 +9,9 @@ import shutil
 import subprocess
 import sys
 import tarfile
+import threading
 import zipfile
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import pytest
@@ -60,6 +62,21 @@ def test_it_is_built_once_and_loaded(folder: Path) -> None:
     assert native.level() == best
     assert not list(folder.glob(".compiling-*"))
     assert not (folder / "not-built.txt").exists()
+
+
+@needs_compiler
+def test_threads_that_are_first_at_once_find_the_same(folder: Path) -> None:
+    hatch_build.build(folder, folder)
+    together = threading.Barrier(8)
+
+    def look(_: int) -> ctypes.CDLL | None:
+        together.wait(timeout=60)
+        return native.library()
+
+    with ThreadPoolExecutor(8) as pool:
+        found = set(pool.map(look, range(8)))
+    assert len(found) == 1
+    assert None not in found
 
 
 @needs_compiler
@@ -157,32 +174,45 @@ def test_the_builder_runs_by_hand(tmp_path: Path) -> None:
 
 
 FAULTS = """
+#include <pthread.h>
 #include <stdlib.h>
 #define FAULT __attribute__((visibility("default"))) int
+static int shared;
+static void *count(void *size) { for (int i = 0; i < *(int *)size; i++) shared++; return NULL; }
 FAULT beyond(int size) { volatile char *made = calloc(size, 1); return made[size]; }
 FAULT overflow(int size) { return (1 << 30) * size; }
+FAULT race(int size) {
+    pthread_t other;
+    pthread_create(&other, NULL, count, &size);
+    count(&size);
+    pthread_join(other, NULL);
+    return shared;
+}
 """
 
 
 @needs_compiler
 @pytest.mark.skipif(sys.platform != "linux", reason="loads gcc's sanitizers")
-def test_sanitizers_find_faults(folder: Path, tmp_path: Path) -> None:
-    """What `python tests/sanitized.py --tool address` rests on."""
+@pytest.mark.parametrize(
+    ("tool", "call", "found"),
+    [
+        ("address", "beyond(7)", "heap-buffer-overflow"),
+        ("address", "overflow(4)", "signed integer overflow"),
+        ("address", "overflow(1)", None),
+        ("thread", "race(100000)", "data race"),
+        ("thread", "race(0)", None),
+    ],
+)
+def test_sanitizers_find_faults(tool: str, call: str, found: str | None, folder: Path, tmp_path: Path) -> None:
+    """What `python tests/sanitized.py --tool address` and `--tool thread` rest on."""
     (folder / "faults.c").write_text(FAULTS)
     (tmp_path / "watched").mkdir()
-    told = sanitized.compile_watched("address", folder, tmp_path / "watched")
+    told = sanitized.compile_watched(tool, folder, tmp_path / "watched")
     library = str(next((tmp_path / "watched").glob("*-baseline-*.so")))
-
-    def call(name: str, size: int) -> subprocess.CompletedProcess[str]:
-        code = f"import ctypes; print(ctypes.CDLL({library!r}).{name}({size}))"
-        return subprocess.run([sys.executable, "-c", code], env=os.environ | told, capture_output=True, text=True)
-
-    for name, size, found in (("beyond", 7, "heap-buffer-overflow"), ("overflow", 4, "signed integer overflow")):
-        done = call(name, size)
-        assert done.returncode != 0
-        assert found in done.stderr
-        assert "faults.c" in done.stderr
-    assert call("overflow", 1).stdout == f"{1 << 30}\n"
+    command = [sys.executable, "-c", f"import ctypes; ctypes.CDLL({library!r}).{call}"]
+    done = subprocess.run(command, env=os.environ | told, capture_output=True, text=True)
+    assert (done.returncode == 0) == (found is None), done.stderr
+    assert found is None or (found in done.stderr and "faults.c" in done.stderr), done.stderr
 
 
 def wheel(folder: Path, **environment: str) -> zipfile.ZipFile:

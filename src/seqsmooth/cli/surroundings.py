@@ -132,8 +132,8 @@ def describe_cpu() -> str:
     if native.library() is not None:
         return f"plain torch ({dispatch.VARIABLE}={dispatch.choice()})"
     in_checkout = native.FOLDER.parents[3].joinpath("hatch_build.py").is_file()
-    command = "python hatch_build.py" if in_checkout else "pip install --force-reinstall --no-deps --no-cache-dir"
-    return f"plain torch, because {native.absence()} (with a C compiler: {command})"
+    again = "run `python hatch_build.py`" if in_checkout else "install seqsmooth again"
+    return f"plain torch, because {native.absence()} (where there is a C compiler, {again})"
 
 
 def package_lines() -> Iterator[str]:
