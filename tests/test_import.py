@@ -60,21 +60,21 @@ def test_a_star_brings_every_public_name() -> None:
     assert set(seqsmooth.__all__) <= set(names)
 
 
-@pytest.mark.parametrize("package", ["seqsmooth", "seqsmooth.text"])
+@pytest.mark.parametrize("package", [f"seqsmooth{room}" for room in ("", ".data", ".metrics", ".text", ".training")])
 def test_types_are_told_of_the_same_objects(package: str) -> None:
     """What a type checker reads under TYPE_CHECKING is what a program gets."""
-    lazy = import_module(package)
-    tree = ast.parse(Path(str(lazy.__file__)).read_text(encoding="utf-8"))
+    module = import_module(package)
+    tree = ast.parse(Path(str(module.__file__)).read_text(encoding="utf-8"))
     block = next(node for node in tree.body if isinstance(node, ast.If))
     imported = [
         (node.module, name.name) for node in block.body if isinstance(node, ast.ImportFrom) for name in node.names
     ]
-    assert {name for _, name in imported} | ({"__version__"} & set(lazy.__all__)) == set(lazy.__all__)
-    assert set(lazy.__all__) <= set(dir(lazy))
-    for module, name in imported:
-        assert getattr(import_module(str(module)), name) is getattr(lazy, name), name
+    assert {name for _, name in imported} == set(module.__all__) - {"__version__"}
+    assert set(module.__all__) <= set(dir(module))
+    for home, name in imported:
+        assert getattr(import_module(str(home)), name) is getattr(module, name), name
     with pytest.raises(AttributeError, match=f"module '{package}' has no attribute 'nothing'"):
-        _ = lazy.nothing
+        _ = module.nothing
 
 
 def test_texts_are_read_split_and_written_without_torch() -> None:

@@ -56,17 +56,19 @@ def options(parser: argparse.ArgumentParser) -> None:
 
 def start(given: argparse.Namespace) -> int:
     """Examine, print, write; return the exit status."""
+    from seqsmooth import checks
     from seqsmooth.files.atomic import atomic_write_text
     from seqsmooth.files.paths import check_destination, check_source
-    from seqsmooth.ops import checks
 
     checks.require((given.loss is None) == given.known, "Give either a LOSS (MODULE:NAME) or --known.")
     if given.json is not None:
         check_destination("json", given.json)
-    device = _device(given.device)
+    checks.one_of("device", given.device, ("cpu", "cuda"))
     page = None
     if given.page is not None:
         page = check_source("page", given.page).read_text(encoding="utf-8")
+    device = _device(given.device)
+    if page is not None:
         from seqsmooth.conformance import page as pages
 
         pages.fill(page, [], "")  # refuse a page without marks before the work
@@ -113,9 +115,8 @@ def _print_each(reports: Iterable[ConformanceReport]) -> Iterator[ConformanceRep
 def _device(name: str) -> torch.device:
     import torch
 
-    from seqsmooth.ops import checks
+    from seqsmooth import checks
 
-    checks.one_of("device", name, ("cpu", "cuda"))
     possible = name == "cpu" or torch.cuda.is_available()
     checks.require(possible, "`--device cuda` needs a GPU, and there is none; use --device cpu.")
     return torch.device(name)

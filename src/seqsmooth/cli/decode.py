@@ -56,14 +56,20 @@ def options(parser: argparse.ArgumentParser) -> None:
 
 def start(given: argparse.Namespace) -> int:
     """Decode, score, print the table."""
-    from seqsmooth.ops import checks
+    from seqsmooth import checks
 
     check_packages("seqsmooth decode", "yaml", "safetensors")
     from seqsmooth.cli.names import split_names
+    from seqsmooth.metrics.tasks import check_names
+    from seqsmooth.training.places import find_corpus
     from seqsmooth.training.runs import Run
-    from seqsmooth.training.writing import DecodingOptions, write_split
 
     names = split_names("metrics", given.metrics)
+    check_names(names)
+    runs = [Run.open(folder) for folder in given.runs]
+    find_corpus(runs[0].manifest["data"]["folder"] if given.data is None else given.data)
+    from seqsmooth.training.writing import DecodingOptions, write_split
+
     options = DecodingOptions(
         runs=tuple(given.runs),
         split=given.split,
@@ -81,7 +87,7 @@ def start(given: argparse.Namespace) -> int:
     if given.observe:
         own = len(given.runs) == 1 and given.out is None and given.which == "best"
         checks.must(own, "observe", "of one run, its best weights and its own folder", "of something else")
-    corpus = Run.open(given.runs[0]).corpus(given.data)
+    corpus = runs[0].corpus(given.data)
     report = write_split(options, _progress, corpus)
     if report is not None:
         print(report.text(), flush=True)

@@ -61,7 +61,7 @@ def options(parser: argparse.ArgumentParser) -> None:
 
 def start(given: argparse.Namespace) -> int:
     """Go through all stages."""
-    from seqsmooth.ops import checks
+    from seqsmooth import checks
 
     for name in ("seeds", "jobs", "scenes"):
         checks.at_least(name, getattr(given, name), 1)

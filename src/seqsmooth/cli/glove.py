@@ -62,13 +62,9 @@ def start(given: argparse.Namespace) -> int:
 
 
 def _train(given: argparse.Namespace) -> int:
-    import torch
-
+    from seqsmooth import checks
     from seqsmooth.cli.names import split_names
-    from seqsmooth.files.paths import check_destination
-    from seqsmooth.ops import checks
-    from seqsmooth.text import GloVe, WordCounts, tokeniser
-    from seqsmooth.text.corpus import read_sentences
+    from seqsmooth.files.paths import check_destination, check_source
 
     for name in ("out", "vocabulary"):
         path = getattr(given, name)
@@ -78,6 +74,15 @@ def _train(given: argparse.Namespace) -> int:
             checks.must(new, name, "a file that is not there yet (--overwrite replaces it)", path)
     same = given.vocabulary is not None and given.vocabulary.resolve() == given.out.resolve()
     checks.must(not same, "vocabulary", "another file than the vectors'", given.vocabulary)
+    if not given.corpus.is_dir():
+        check_source("corpus", given.corpus)
+    checks.one_of("device", given.device or "cpu", ("cuda", "cpu"))
+    checks.at_least("threads", given.threads, 1)
+    import torch  # what can be wrong up to here is said before the second that this takes
+
+    from seqsmooth.text import GloVe, WordCounts, tokeniser
+    from seqsmooth.text.corpus import read_sentences
+
     glove = GloVe(
         dim=given.dim,
         iterations=given.iterations,
@@ -89,7 +94,6 @@ def _train(given: argparse.Namespace) -> int:
         seed=given.seed,
     )
     device = given.device or ("cuda" if torch.cuda.is_available() else "cpu")
-    checks.one_of("device", device, ("cuda", "cpu"))
     checks.must(device == "cpu" or torch.cuda.is_available(), "device", "cpu where there is no GPU", device)
     splits = list(split_names("splits", given.splits or None))
     clock = _Clock()
@@ -103,7 +107,7 @@ def _train(given: argparse.Namespace) -> int:
         vocabulary = counts.vocabulary(min_count=rarest, most_words=given.most_words, tokeniser=signature)
     clock.say(f"read {len(sentences)} sentences: {len(vocabulary)} words and special tokens")
     threads = torch.get_num_threads()
-    torch.set_num_threads(checks.at_least("threads", given.threads, 1))
+    torch.set_num_threads(given.threads)
     try:
         vectors = glove.fit(sentences, vocabulary, device=device, progress=clock.iteration)
     finally:
@@ -116,8 +120,8 @@ def _train(given: argparse.Namespace) -> int:
 
 
 def _read_prepared(given: argparse.Namespace, splits: list[str]) -> tuple[list[list[str]], Vocabulary]:
+    from seqsmooth import checks
     from seqsmooth.data import open_corpus
-    from seqsmooth.ops import checks
 
     for name in ("tokeniser", "min_count", "most_words"):
         checks.must(getattr(given, name) is None, name, "left out for a prepared corpus, which has its words", "given")

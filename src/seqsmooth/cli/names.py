@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from seqsmooth.ops import checks
+from seqsmooth import checks
 
 
 def split_names(option: str, text: str | None) -> tuple[str, ...]:

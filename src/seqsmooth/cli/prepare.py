@@ -35,11 +35,9 @@ def start(given: argparse.Namespace) -> int:
 
 
 def _captions(given: argparse.Namespace, show: Progress) -> Corpus:
+    from seqsmooth import checks
     from seqsmooth.cli.names import split_names
-    from seqsmooth.data.preparation import prepare_captions
-    from seqsmooth.files.paths import check_new_folder
-    from seqsmooth.ops import checks
-    from seqsmooth.text import tokeniser
+    from seqsmooth.files.paths import check_new_folder, check_source
 
     check_new_folder("out", given.out)
     splits = {}
@@ -53,6 +51,13 @@ def _captions(given: argparse.Namespace, show: Progress) -> Corpus:
         rule = "one json, or several as in train=FILE val=FILE"
         checks.must(all(name and path for name, _, path in pairs), "captions", rule, " ".join(given.captions))
         files = {name: path for name, _, path in pairs}
+    for path in files.values() if isinstance(files, dict) else [files]:
+        check_source("captions", path)
+    _check_inputs(given)
+    # What can be wrong up to here is said before the second that torch takes.
+    from seqsmooth.data.preparation import prepare_captions
+    from seqsmooth.text import tokeniser
+
     return prepare_captions(
         files,
         given.out,
@@ -69,6 +74,23 @@ def _captions(given: argparse.Namespace, show: Progress) -> Corpus:
     )
 
 
+def _check_inputs(given: argparse.Namespace) -> None:
+    from seqsmooth import checks
+    from seqsmooth.data.feature_files import check_features
+    from seqsmooth.files.paths import check_folder
+
+    if given.images is None:
+        for name in ("side", "resize"):
+            checks.must(getattr(given, name) is None, name, "left out without --images", getattr(given, name))
+        if given.features is not None:
+            check_features(given.features)
+        return
+    checks.must(given.features is None, "features", "left out with --images, which are kept instead", given.features)
+    check_folder("images", given.images)
+    if given.side is not None:
+        checks.at_least("side", given.side, 1)
+
+
 def _inputs(given: argparse.Namespace, show: Progress) -> FeatureSource | None:
     """Open what a model will read of the images: features, pictures, or nothing."""
     import json
@@ -77,17 +99,13 @@ def _inputs(given: argparse.Namespace, show: Progress) -> FeatureSource | None:
     from seqsmooth.data.feature_files import read_features
     from seqsmooth.data.pictures import Pictures
     from seqsmooth.models.vision import read_images
-    from seqsmooth.ops import checks
 
     if given.images is None:
-        for name in ("side", "resize"):
-            checks.must(getattr(given, name) is None, name, "left out without --images", getattr(given, name))
         if given.features is None:
             return None
         show("shapes of the features", 0)
         return read_features(given.features, given.feature_ids, given.feature_key)
-    checks.must(given.features is None, "features", "left out with --images, which are kept instead", given.features)
-    side = 224 if given.side is None else checks.at_least("side", given.side, 1)
+    side = 224 if given.side is None else given.side
     return Pictures(
         picture_files(given.images),
         side,
@@ -97,12 +115,8 @@ def _inputs(given: argparse.Namespace, show: Progress) -> FeatureSource | None:
 
 
 def _pairs(given: argparse.Namespace, show: Progress) -> Corpus:
-    from seqsmooth.data import Side
-    from seqsmooth.data.parallel import ParallelText
-    from seqsmooth.data.writing import write_pairs
-    from seqsmooth.files.paths import check_new_folder
-    from seqsmooth.ops import checks
-    from seqsmooth.text import tokeniser
+    from seqsmooth import checks
+    from seqsmooth.files.paths import check_new_folder, check_source
 
     check_new_folder("out", given.out)
     source, _, target = given.columns.partition(",")
@@ -113,6 +127,14 @@ def _pairs(given: argparse.Namespace, show: Progress) -> Corpus:
         fits = name.replace("-", "").replace("_", "").isalnum() and name not in files
         checks.must(fits and len(paths) > 0, "extra", "a new name and then files", " ".join([name, *paths]))
         files[name] = [Path(path) for path in paths]
+    for name, paths in files.items():
+        for path in paths:
+            check_source(name, path)
+    from seqsmooth.data import Side
+    from seqsmooth.data.parallel import ParallelText
+    from seqsmooth.data.writing import write_pairs
+    from seqsmooth.text import tokeniser
+
     show("lines", 0)
     sides = [
         Side(tokeniser(name), given.min_count, given.most_words)
@@ -132,14 +154,19 @@ def _pairs(given: argparse.Namespace, show: Progress) -> Corpus:
 
 
 def _recipe(given: argparse.Namespace, show: Progress) -> Corpus:
-    from seqsmooth.data.recipes import prepare_recipe
-    from seqsmooth.ops import checks
+    from seqsmooth import checks
+    from seqsmooth.files.paths import check_folder, check_new_folder
 
+    check_new_folder("out", given.out)
+    if given.source is not None:
+        check_folder("source", given.source)
     languages = None
     if given.languages is not None:
         source, _, target = given.languages.partition("-")
         checks.must(bool(source and target), "languages", "two, as in de-en", given.languages)
         languages = (source, target)
+    from seqsmooth.data.recipes import prepare_recipe
+
     return prepare_recipe(
         given.what,
         given.out,
@@ -157,12 +184,8 @@ def _recipe(given: argparse.Namespace, show: Progress) -> Corpus:
 def _features(given: argparse.Namespace, show: Progress) -> int:
     import json
 
-    import torch
-
-    from seqsmooth.data.extraction import extract, picture_files
-    from seqsmooth.models.registry import build_encoder
-    from seqsmooth.models.vision import read_images
-    from seqsmooth.ops import checks
+    from seqsmooth import checks
+    from seqsmooth.files.paths import check_folder
 
     settings = {}
     for one in given.set:
@@ -172,8 +195,15 @@ def _features(given: argparse.Namespace, show: Progress) -> int:
             settings[name] = json.loads(value)
         except ValueError:
             settings[name] = value
+    checks.one_of("device", given.device or "cpu", ("cuda", "cpu"))
+    check_folder("images", given.images)
+    import torch  # what can be wrong up to here is said before the second that this takes
+
+    from seqsmooth.data.extraction import extract, picture_files
+    from seqsmooth.models.registry import build_encoder
+    from seqsmooth.models.vision import read_images
+
     device = given.device or ("cuda" if torch.cuda.is_available() else "cpu")
-    checks.one_of("device", device, ("cuda", "cpu"))
     checks.must(device == "cpu" or torch.cuda.is_available(), "device", "cpu where there is no GPU", device)
     files = picture_files(given.images)
     encoder = build_encoder(given.encoder, **settings).to(device).eval()

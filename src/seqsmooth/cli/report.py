@@ -143,20 +143,24 @@ def start(given: argparse.Namespace) -> int:
 
 def report_runs(given: argparse.Namespace) -> int:
     """Write the report and print its tables."""
-    import torch
-
-    from seqsmooth.ops import checks
-    from seqsmooth.reports import write_report
+    from seqsmooth import checks
+    from seqsmooth.metrics.tasks import check_names
 
     checks.one_of("device", given.device, ("auto", "cuda", "cpu"))
-    there = torch.cuda.is_available()
-    checks.must(given.device != "cuda" or there, "device", "cpu where there is no GPU", "cuda")
+    found = _check_there(find_runs(given.runs, records=True))
     names = None
     if given.metrics is not None:
         names = [name.strip() for name in given.metrics.split(",") if name.strip()]
         checks.must(len(names) > 0, "metrics", "at least one name", repr(given.metrics))
+        check_names(names)
+    import torch
+
+    from seqsmooth.reports import write_report
+
+    there = torch.cuda.is_available()
+    checks.must(given.device != "cuda" or there, "device", "cpu where there is no GPU", "cuda")
     sections = write_report(
-        find_runs(given.runs, records=True),
+        found,
         given.out,
         baseline=given.baseline,
         split=given.split,
@@ -176,13 +180,15 @@ def report_runs(given: argparse.Namespace) -> int:
 
 def record_runs(given: argparse.Namespace) -> int:
     """Write the records, all or none of those that cannot be made."""
+    from seqsmooth import checks
     from seqsmooth.files.paths import inner_path
-    from seqsmooth.ops import checks
-    from seqsmooth.reports.record import Record
-    from seqsmooth.reports.recording import record_hypotheses, record_run
 
     out: Path = given.out
     checks.must(not out.exists() or out.is_dir(), "out", "a folder", f"the file {out}")
+    _check_there(given.runs)
+    from seqsmooth.reports.record import Record
+    from seqsmooth.reports.recording import record_hypotheses, record_run
+
     if given.hypotheses is not None:
         records = [record_hypotheses(given.runs, given.hypotheses)]
     else:
@@ -211,6 +217,10 @@ def record_runs(given: argparse.Namespace) -> int:
 
 def report_results(given: argparse.Namespace) -> int:
     """Write the pages."""
+    from seqsmooth import checks
+
+    folder: Path = given.results
+    checks.must(folder.is_dir(), "results", "a folder of records (`seqsmooth report record` writes them)", str(folder))
     from seqsmooth.reports.results_pages import write_results
 
     pages = write_results(given.results, given.out)
@@ -222,20 +232,22 @@ def choose_point(given: argparse.Namespace) -> int:
     """Read the runs of a sweep, choose, print."""
     import json
 
+    from seqsmooth import checks
     from seqsmooth.files.atomic import atomic_write_text
     from seqsmooth.files.paths import check_destination
-    from seqsmooth.ops import checks
 
     check_packages("seqsmooth report choose", "yaml")
-    from seqsmooth.reports.choices import KIND, choose
     from seqsmooth.training.sweep import plan_sweep
+
+    overrides = [(name, getattr(given, name)) for name in TOP if getattr(given, name, None) is not None]
+    planned = plan_sweep(given.sweep, given.runs, [*overrides, *given.dotted])
+    from seqsmooth.reports.choices import KIND, choose
 
     out = None if given.out is None else check_destination("out", given.out)
     if out is not None and out.exists():
         ours = f'"kind": "{KIND}"' in out.read_text(encoding="utf-8", errors="replace")
         checks.must(ours, "out", "a new file, or one of `seqsmooth report choose`", f"{out}, which is something else")
-    overrides = [(name, getattr(given, name)) for name in TOP if getattr(given, name, None) is not None]
-    choice = choose(plan_sweep(given.sweep, given.runs, [*overrides, *given.dotted]))
+    choice = choose(planned)
     print(choice.text(), flush=True)
     if out is not None:
         with atomic_write_text(out) as file:
@@ -253,6 +265,16 @@ def find_runs(paths: list[Path], *, records: bool = False) -> list[Path]:
         kept = files_below(path, "*.json") if records and not below and path.is_dir() else []
         found += [path] if (path / "manifest.json").is_file() or not (below or kept) else below or kept
     return list(dict.fromkeys(found))
+
+
+def _check_there(paths: list[Path]) -> list[Path]:
+    """Check that what is to be read is there, before the packages that read it are imported."""
+    from seqsmooth.training.runs import Run
+
+    for path in paths:
+        if not path.exists():
+            Run.open(path)  # says what must be there
+    return paths
 
 
 def _find_scored(folders: list[Path], split: str) -> list[Path]:

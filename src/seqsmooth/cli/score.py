@@ -53,13 +53,12 @@ def options(parser: argparse.ArgumentParser) -> None:
 
 def start(given: argparse.Namespace) -> int:
     """Score, print the table and return the exit status: 2 where no metric could be calculated."""
+    from seqsmooth import checks
     from seqsmooth.cli.names import split_names
     from seqsmooth.files.atomic import atomic_write_text
     from seqsmooth.files.paths import check_destination
-    from seqsmooth.metrics import bootstrap, sentences, suite
-    from seqsmooth.metrics.scorecard import Scorecard
-    from seqsmooth.metrics.tasks import TASKS
-    from seqsmooth.ops import checks
+    from seqsmooth.metrics import bootstrap, sentences
+    from seqsmooth.metrics.tasks import TASKS, check_names
 
     taken = [each.resolve() for each in (given.hypotheses, given.against, *given.references) if each]
     for name, path in (("json", given.json), ("export", given.export)):
@@ -68,15 +67,20 @@ def start(given: argparse.Namespace) -> int:
             rule = "another file than those that are read or written"
             checks.must(path.resolve() not in taken, name, rule, str(path))
             taken.append(path.resolve())
+    asked = split_names("metrics", given.metrics)
+    check_names(asked)
     bootstrap.check(given.confidence, given.resamples, given.seed)
     checks.positive("timeout", given.timeout)
     references = sentences.read_references(given.references, split=given.split)
     usual = (TASKS["translation"].main,) if references.numbered else TASKS["captions"].metrics
-    names = split_names("metrics", given.metrics) or usual
+    names = asked or usual
     tokenise = given.tokenise or ("ptb" if references.raw else "none")
     systems = [given.hypotheses, *([given.against] if given.against is not None else [])]
     how = {"subset": given.subset, "first": given.first}
     aligned = [sentences.align(sentences.read_hypotheses(path), references, **how) for path in systems]
+    from seqsmooth.metrics import suite
+    from seqsmooth.metrics.scorecard import Scorecard
+
     if given.export is not None:
         with atomic_write_text(given.export) as file:
             file.write(sentences.coco_results(aligned[0][0]))

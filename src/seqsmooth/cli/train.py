@@ -52,8 +52,8 @@ class EvaluationOptions:
     observe: bool
 
     def __post_init__(self) -> None:
-        from seqsmooth.metrics.suite import check_names
-        from seqsmooth.ops import checks
+        from seqsmooth import checks
+        from seqsmooth.metrics.tasks import check_names
 
         for name, given in (("observe", self.observe), ("metrics", self.metrics)):
             checks.must(bool(self.splits) or not given, name, "given with --decode, whose output it looks at", "alone")
@@ -119,7 +119,7 @@ def options(parser: argparse.ArgumentParser) -> None:
 
 def check_packages(what: str, *packages: str) -> None:
     """Check that packages of the toolkit are installed."""
-    from seqsmooth.ops import checks
+    from seqsmooth import checks
 
     for package in packages:
         if find_spec(package) is None:
@@ -128,8 +128,8 @@ def check_packages(what: str, *packages: str) -> None:
 
 def start(given: argparse.Namespace) -> int:
     """Train."""
+    from seqsmooth import checks
     from seqsmooth.cli.names import split_names
-    from seqsmooth.ops import checks
 
     check_packages("seqsmooth train", "yaml", "pytorch_lightning", "safetensors", "tqdm")
     from seqsmooth.training.reader import read_config, text_of
@@ -159,16 +159,19 @@ def start(given: argparse.Namespace) -> int:
 
 
 def _one(config: Config, folder: Path, after: EvaluationOptions) -> int:
-    from seqsmooth.data import open_corpus
-    from seqsmooth.ops import checks
+    from seqsmooth import checks
     from seqsmooth.training.places import find_corpus
     from seqsmooth.training.runs import Run
-    from seqsmooth.training.trainer import local_rank, train
 
-    corpus = open_corpus(find_corpus(config.data.folder))
+    home = find_corpus(config.data.folder)  # what can be wrong up to here is said before the seconds of imports
+    before = folder.is_dir() and (folder / "manifest.json").is_file() and Run.open(folder).finished
+    from seqsmooth.data import open_corpus
+
+    corpus = open_corpus(home)
     for split in after.splits:  # now, and not when all is learned
         checks.one_of("decode", split, tuple(corpus.splits))
-    before = folder.is_dir() and (folder / "manifest.json").is_file() and Run.open(folder).finished
+    from seqsmooth.training.trainer import local_rank, train
+
     run = train(config, folder, corpus)
     if local_rank() > 0:
         return 0
@@ -203,7 +206,7 @@ def _observe(run: Run, config: Config, corpus: Corpus, split: str) -> None:
 
 
 def _sweep(given: argparse.Namespace, overrides: Sequence[tuple[str, str]], after: EvaluationOptions) -> int:
-    from seqsmooth.ops import checks
+    from seqsmooth import checks
     from seqsmooth.training.fleet import FleetJob, run_fleet
     from seqsmooth.training.sweep import check_files, each_once, plan_sweep
 

@@ -16,7 +16,7 @@ from torch import Tensor
 from seqsmooth.data.arrays import ArrayWriter
 from seqsmooth.data.features import KIND, FeatureStore, Id, convert
 from seqsmooth.files.atomic import atomic_write_text
-from seqsmooth.files.paths import check_destination
+from seqsmooth.files.paths import check_destination, check_folder
 from seqsmooth.files.reading import read_record
 from seqsmooth.ops import checks
 
@@ -128,8 +128,7 @@ def _unfinished_shape(settings: Path, part: Path, wanted: Mapping[str, str]) -> 
 
 def picture_files(folder: str | os.PathLike[str]) -> dict[Id, Path]:
     """List the pictures of a folder and the folders below it, by the names of the files without suffix."""
-    folder = Path(folder)
-    checks.must(folder.is_dir(), "images", "a folder that is there", str(folder))
+    folder = check_folder("images", folder)
     known = {".jpg", ".jpeg", ".png", ".bmp", ".webp"}
     files = sorted(file for file in folder.rglob("*") if file.suffix.lower() in known)
     checks.must(len(files) > 0, "images", "a folder with pictures", f"{folder}, which has none")

@@ -15,10 +15,10 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from seqsmooth import checks
 from seqsmooth.data.arrays import open_array
 from seqsmooth.data.features import FeatureSource, FeatureStore, Id
 from seqsmooth.files.reading import read_lines
-from seqsmooth.ops import checks
 from seqsmooth.packages import import_package
 from seqsmooth.text.captions import CaptionedImage
 
@@ -37,11 +37,10 @@ def read_features(
             NAME.npy, or the dataset "ids".
         key: the array to take of an .npz or .h5 with several; by default "feat", "features" or the only one.
     """
-    path = Path(path)
+    path = check_features(path)
     if path.is_dir():
         checks.must(ids is None, "ids", "left out for a folder, whose files are named by them", ids)
         return Folder(path, key)
-    checks.must(path.is_file(), "features", _FORMS, f"{path}, which is not there")
     if path.suffix == ".json":
         return FeatureStore.open(path)
     if path.suffix == ".npy":
@@ -55,6 +54,13 @@ def read_features(
     if path.suffix in (".h5", ".hdf5"):
         return Hdf5(path, ids, key)
     raise ValueError(f"`features` must be {_FORMS}; it is {path}.")
+
+
+def check_features(path: str | os.PathLike[str]) -> Path:
+    """Check that there are features to read."""
+    path = Path(path)
+    checks.must(path.is_dir() or path.is_file(), "features", _FORMS, f"{path}, which is not there")
+    return path
 
 
 class _Listed(FeatureSource):

@@ -13,10 +13,10 @@ from typing import Any
 import numpy as np
 from numpy.typing import DTypeLike, NDArray
 
+from seqsmooth import checks
 from seqsmooth.data.arrays import ArrayWriter, open_array
 from seqsmooth.files.atomic import atomic_write_text
 from seqsmooth.files.reading import read_record
-from seqsmooth.ops import checks
 
 KIND = "seqsmooth features 1"
 Id = int | str

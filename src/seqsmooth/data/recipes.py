@@ -14,7 +14,7 @@ from seqsmooth.data.known_corpora import Languages, Splits
 from seqsmooth.data.parallel import ParallelText
 from seqsmooth.data.sides import Side
 from seqsmooth.data.writing import Progress, silent, write_pairs
-from seqsmooth.files.paths import check_new_folder
+from seqsmooth.files.paths import check_folder, check_new_folder
 from seqsmooth.ops import checks
 from seqsmooth.text import tokeniser
 
@@ -81,7 +81,7 @@ def prepare_recipe(
     check_new_folder("out", out)
     both = languages or recipe.languages
     folder = Path(source) if source is not None else _download(name, recipe, both, cache, progress)
-    checks.must(folder.is_dir(), "source", "a folder that is there", str(folder))
+    check_folder("source", folder)
     plain = _plain(folder, both)
     chosen = tokenised_by or (recipe.tokeniser if plain is None else recipe.plain)
     rarest = recipe.min_count if min_count is None else min_count

@@ -60,3 +60,10 @@ def check_source(name: str, path: str | os.PathLike[str]) -> Path:
     checks.must(there, name, "a file that is there", str(path))
     checks.must(os.access(path, os.R_OK), name, "a file that can be read", str(path))
     return path
+
+
+def check_folder(name: str, path: str | os.PathLike[str]) -> Path:
+    """Check that there is a folder to read from."""
+    path = Path(path)
+    checks.must(path.is_dir(), name, "a folder that is there", str(path))
+    return path

@@ -14,7 +14,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from seqsmooth.ops import checks
+from seqsmooth import checks
 
 Floats = NDArray[np.float64]
 Total = Callable[[Floats, int], Floats]

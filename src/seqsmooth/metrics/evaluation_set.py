@@ -8,15 +8,16 @@ from dataclasses import dataclass
 from functools import cached_property
 from itertools import chain
 from numbers import Integral
-from typing import Any
+from typing import TYPE_CHECKING, Any, TypeAlias
 
-from numpy.typing import NDArray
-from torch import Tensor
+from seqsmooth import checks
 
-from seqsmooth.ops import checks
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+    from torch import Tensor
 
 Id = Any  # whatever names an item; not Hashable, since a Mapping is of exactly the keys it says
-Sentence = str | Sequence[Hashable] | Tensor | NDArray[Any]  # words or ids; a string is split at white space
+Sentence: TypeAlias = "str | Sequence[Hashable] | Tensor | NDArray[Any]"  # words or ids; a string is split at blanks
 Tokens = tuple[Hashable, ...]
 
 

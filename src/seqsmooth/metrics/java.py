@@ -14,8 +14,8 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import IO
 
+from seqsmooth import checks
 from seqsmooth.metrics.scores import Absent
-from seqsmooth.ops import checks
 
 _running: set[subprocess.Popen[str]] = set()
 

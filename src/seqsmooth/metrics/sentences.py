@@ -15,9 +15,9 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from seqsmooth import checks
 from seqsmooth.files.reading import read_json, read_json_lines, read_lines
 from seqsmooth.metrics.evaluation_set import check_same_items
-from seqsmooth.ops import checks
 from seqsmooth.text.captions import read_captions
 from seqsmooth.text.segments import suspicious_line
 

@@ -14,7 +14,7 @@ from seqsmooth.metrics.meteor_jar import score_meteor
 from seqsmooth.metrics.scores import Absent, Scores
 from seqsmooth.metrics.sentences import Segment
 from seqsmooth.metrics.spice_jar import score_spice
-from seqsmooth.metrics.tasks import BLEUS, NAMES, TASKS
+from seqsmooth.metrics.tasks import BLEUS, TASKS, check_names
 from seqsmooth.metrics.translation import sacrebleu, score_sacrebleu
 from seqsmooth.ops import checks
 from seqsmooth.text.ptb import PtbTokeniser
@@ -96,12 +96,6 @@ def score_set(
             except Absent as why:
                 absent[name] = str(why)
     return {name: scores[name] for name in names if name in scores}, absent
-
-
-def check_names(names: Sequence[str], key: str = "metrics") -> None:
-    """Check that all of them are metrics."""
-    for name in names:
-        checks.one_of(key, name, NAMES)
 
 
 def align_segments(

@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
+
+from seqsmooth import checks
 
 BLEUS = ("bleu-1", "bleu-2", "bleu-3", "bleu-4")
 NAMES = (*BLEUS, "rouge-l", "cider", "meteor", "spice", "sacrebleu", "sacrebleu-13a")
@@ -49,3 +52,9 @@ TASKS = {
     ),
 }
 """By the name that a prepared corpus and the manifest of a run call it."""
+
+
+def check_names(names: Sequence[str], key: str = "metrics") -> None:
+    """Check that all of them are metrics."""
+    for name in names:
+        checks.one_of(key, name, NAMES)

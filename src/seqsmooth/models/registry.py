@@ -18,9 +18,16 @@ from seqsmooth.models.vision import CachedFeatures, EfficientNetLite, HubEncoder
 from seqsmooth.ops import checks
 
 ModelOrEncoder = TypeVar("ModelOrEncoder")
-MODELS: dict[str, type[Model[Any, Any]]] = {model.kind: model for model in (ShowTell, TopDown, RNNsearch, Luong)}
+MODELS: dict[str, type[Model[Any, Any]]] = {
+    "show_tell": ShowTell,
+    "top_down": TopDown,
+    "rnnsearch": RNNsearch,
+    "luong": Luong,
+}
 ENCODERS: dict[str, type[ImageEncoder]] = {
-    encoder.kind: encoder for encoder in (CachedFeatures, EfficientNetLite, HubEncoder)
+    "cached": CachedFeatures,
+    "efficientnet_lite": EfficientNetLite,
+    "transformers": HubEncoder,
 }
 
 

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from statistics import mean
 from typing import Any
 
-from seqsmooth.ops import checks
+from seqsmooth import checks
 from seqsmooth.training.reader import listed_keys
 from seqsmooth.training.runs import Run
 from seqsmooth.training.sweep import Planned, short_keys

@@ -8,8 +8,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from statistics import mean, stdev
 
-from seqsmooth.metrics.suite import check_names
-from seqsmooth.metrics.tasks import TASKS
+from seqsmooth.metrics.tasks import TASKS, check_names
 from seqsmooth.metrics.trainings import LEAST, Difference
 from seqsmooth.ops import checks
 from seqsmooth.reports.alike import describe_differences

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from importlib import import_module
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
+
+from seqsmooth.lazy import lazy_names
 
 if TYPE_CHECKING:
     from seqsmooth.text.cooccurrence import Cooccurrence
@@ -39,36 +40,24 @@ __all__ = [
     "tokeniser",
 ]
 
-# A name is imported when it is first used, so that a process which only splits texts does not wait for torch.
 _HOMES = {
-    "Cooccurrence": "cooccurrence",
-    **dict.fromkeys(("WordCounts", "document_frequencies"), "counts"),
-    "GloVe": "glove",
-    "PtbTokeniser": "ptb",
-    "subword_kinds": "subwords",
-    **dict.fromkeys(
-        (
-            "HuggingFaceTokeniser",
-            "MosesTokeniser",
-            "SubwordNmtTokeniser",
-            "Tokeniser",
-            "WhitespaceTokeniser",
-            "tokeniser",
-        ),
-        "tokenisers",
+    "seqsmooth.text.cooccurrence": ("Cooccurrence",),
+    "seqsmooth.text.counts": (
+        "WordCounts",
+        "document_frequencies",
     ),
-    "WordVectors": "vectors",
-    "Vocabulary": "vocabulary",
+    "seqsmooth.text.glove": ("GloVe",),
+    "seqsmooth.text.ptb": ("PtbTokeniser",),
+    "seqsmooth.text.subwords": ("subword_kinds",),
+    "seqsmooth.text.tokenisers": (
+        "HuggingFaceTokeniser",
+        "MosesTokeniser",
+        "SubwordNmtTokeniser",
+        "Tokeniser",
+        "WhitespaceTokeniser",
+        "tokeniser",
+    ),
+    "seqsmooth.text.vectors": ("WordVectors",),
+    "seqsmooth.text.vocabulary": ("Vocabulary",),
 }
-
-
-def __getattr__(name: str) -> Any:
-    if name not in _HOMES:
-        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    value = getattr(import_module(f"{__name__}.{_HOMES[name]}"), name)
-    globals()[name] = value  # so the next use does not come here
-    return value
-
-
-def __dir__() -> list[str]:
-    return sorted({*globals(), *__all__})
+__getattr__, __dir__ = lazy_names(__name__, _HOMES)

@@ -12,7 +12,7 @@ from functools import cache
 from pathlib import Path, PurePath
 from typing import Any
 
-from seqsmooth.ops import checks
+from seqsmooth import checks
 from seqsmooth.training.places import below_configs, find_file, missing_file, packaged_folders
 from seqsmooth.training.yaml_files import load_yaml
 

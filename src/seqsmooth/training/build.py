@@ -18,11 +18,14 @@ from seqsmooth.text import Vocabulary, WordVectors
 from seqsmooth.text.vocabulary import SPECIALS
 from seqsmooth.training import config as sections
 from seqsmooth.training.places import find_beside
-from seqsmooth.training.sections import STORED
 from seqsmooth.training.step import adam
 
 if TYPE_CHECKING:
     from seqsmooth.data import Corpus
+
+
+STORED: dict[str, bool | torch.dtype | None] = {"auto": None, "always": True, "never": False, "float16": torch.float16}
+"""The argument `stored` by what a config calls it."""
 
 
 class Builder:

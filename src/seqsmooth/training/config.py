@@ -9,7 +9,7 @@ import dataclasses
 from dataclasses import dataclass, field
 from typing import Any, Literal
 
-from seqsmooth.ops import checks
+from seqsmooth import checks
 from seqsmooth.training.sections import model_sections, sequence_sections, token_sections
 
 

@@ -13,9 +13,9 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from types import FrameType
 
+from seqsmooth import checks
 from seqsmooth.console import StatusLine
 from seqsmooth.files.locks import try_lock
-from seqsmooth.ops import checks
 from seqsmooth.training.signals import handle_signals
 
 LOG = "console.log"

@@ -9,7 +9,7 @@ from importlib import import_module
 from importlib.util import find_spec
 from typing import Any
 
-from seqsmooth.ops import checks
+from seqsmooth import checks
 from seqsmooth.training.runs import Run
 
 PACKAGES = {"tensorboard": ("tensorboard", "tensorboardX"), "wandb": ("wandb",)}

@@ -7,7 +7,7 @@ import os
 from collections.abc import Sequence
 from pathlib import Path
 
-from seqsmooth.ops import checks
+from seqsmooth import checks
 
 DATA = "SEQSMOOTH_DATA"
 """The environment variable that names the folder of all data."""

@@ -11,8 +11,8 @@ from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any, Literal, Union, get_args, get_origin
 
+from seqsmooth import checks
 from seqsmooth.files.paths import inner_path
-from seqsmooth.ops import checks
 from seqsmooth.training.bases import merge, nest, open_base
 from seqsmooth.training.config import Config, plain
 from seqsmooth.training.sections import choices

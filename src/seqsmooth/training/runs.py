@@ -10,13 +10,9 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
-import torch
-
-from seqsmooth.decoding import Hypothesis, load_hypotheses
+from seqsmooth import checks
 from seqsmooth.files.atomic import atomic_write_text
 from seqsmooth.files.reading import read_record
-from seqsmooth.models.weights import load_weights
-from seqsmooth.ops import checks
 from seqsmooth.training.config import Config, plain
 from seqsmooth.training.journal import read_log
 from seqsmooth.training.places import find_corpus
@@ -26,7 +22,10 @@ from seqsmooth.training.yaml_files import load_yaml
 from seqsmooth.version import __version__
 
 if TYPE_CHECKING:
+    import torch
+
     from seqsmooth.data import Corpus
+    from seqsmooth.decoding import Hypothesis
     from seqsmooth.models import Model
 
 KIND = "seqsmooth run 1"
@@ -108,6 +107,8 @@ class Run:
 
     def hypotheses(self, split: str) -> list[tuple[int | str, list[Hypothesis]]]:
         """Read the id of each item and its hypotheses, the best first."""
+        from seqsmooth.decoding import load_hypotheses
+
         return list(load_hypotheses(self.hypotheses_file(split)))
 
     def corpus(self, folder: str | Path | None = None) -> Corpus:
@@ -121,6 +122,9 @@ class Run:
 
     def model(self, corpus: Corpus, which: Which = "best", device: str | torch.device = "cpu") -> Model[Any, Any]:
         """The model, ready to write, with the weights that were the best in validation, or the last."""
+        import torch
+
+        from seqsmooth.models.weights import load_weights
         from seqsmooth.training.build import Builder
 
         config = replace(self.config, model=without_starts(self.config.model))
@@ -216,6 +220,8 @@ def load_model(
 
 def versions() -> dict[str, str]:
     """List the versions that the numbers of a run may depend on."""
+    import torch
+
     packages = {"seqsmooth": __version__, "torch": torch.__version__, "python": platform.python_version()}
     for name in ("pytorch_lightning", "numpy"):
         loaded = sys.modules.get(name)

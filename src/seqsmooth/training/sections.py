@@ -6,21 +6,21 @@ knows and for what a YAML file cannot say.
 
 from __future__ import annotations
 
-import inspect
 from collections.abc import Callable, Collection, Iterator, Mapping
 from dataclasses import Field, field, fields, is_dataclass, make_dataclass, replace
-from functools import cache, reduce
-from operator import or_
-from types import UnionType
-from typing import Any, Literal, Union, get_args, get_origin, get_type_hints
+from functools import cache
+from typing import Any, Literal
 
-import torch
-from torch import Tensor
-
-from seqsmooth.models import Captioner
-from seqsmooth.models.registry import ENCODERS, MODELS
-from seqsmooth.rewards.registry import REWARDS
-from seqsmooth.smoothing.registry import SEQUENCE_LAWS, TOKEN_LAWS
+from seqsmooth.training.signatures import (
+    REQUIRED,
+    Argument,
+    Class,
+    SourceClass,
+    arguments,
+    class_name,
+    has_method,
+    registered,
+)
 
 Sections = dict[str, type]
 """Records by the `kind` that chooses one."""
@@ -31,25 +31,23 @@ FROM_CORPUS = (
     *("document_frequencies", "counts", "missing"),  # of rewards and token laws
 )
 """Arguments that the corpus knows."""
-STORED: dict[str, bool | torch.dtype | None] = {
-    "auto": None,
-    "always": True,
-    "never": False,
-    "float16": torch.float16,
-}
+STORED = ("auto", "always", "never", "float16")
 """What a YAML file calls the values of the argument `stored`."""
+MODELS, LAWS, REWARDS = (f"seqsmooth.{room}.registry" for room in ("models", "smoothing", "rewards"))
 UNCLIPPED = ("hamming", "edit", "constant")
 """Rewards without a key `clip`: distances, which are 0 or less, and a constant."""
 
 
 def model_sections() -> Sections:
     """List the sections for `model`."""
-    return _sections({**MODELS, Captioner.kind: Captioner})
+    captioner = SourceClass("seqsmooth.models.captioner", "Captioner")
+    return _sections({**registered(MODELS, "MODELS"), "captioner": captioner})
 
 
 def encoder_sections() -> Sections:
     """List the sections for `model.encoder`; cached features are no encoder here, since a decoder reads them alone."""
-    return _sections({kind: encoder for kind, encoder in ENCODERS.items() if kind != "cached"})
+    encoders = registered(MODELS, "ENCODERS")
+    return _sections({kind: encoder for kind, encoder in encoders.items() if kind != "cached"})
 
 
 def decoder_sections() -> Sections:
@@ -59,22 +57,24 @@ def decoder_sections() -> Sections:
 
 def sequence_sections() -> Sections:
     """List the sections for `objective.sequence`."""
-    return _sections(SEQUENCE_LAWS)
+    return _sections(registered(LAWS, "SEQUENCE_LAWS"))
 
 
 def proposal_sections() -> Sections:
     """List the sections for `objective.sequence.proposal`: laws that can be sampled."""
-    return {kind: section for kind, section in sequence_sections().items() if hasattr(SEQUENCE_LAWS[kind], "draw")}
+    laws = registered(LAWS, "SEQUENCE_LAWS")
+    return _sections({kind: law for kind, law in laws.items() if has_method(law, "draw")})
 
 
 def token_sections() -> Sections:
     """List the sections for `objective.token`."""
-    return _sections(TOKEN_LAWS)
+    return _sections(registered(LAWS, "TOKEN_LAWS"))
 
 
 def reward_sections() -> Sections:
     """List the sections for `objective.sequence.reward`; `clip` limits a reward to [0, clip], the authors' to 1."""
-    return _sections(REWARDS, clipped=REWARDS.keys() - UNCLIPPED)
+    rewards = registered(REWARDS, "REWARDS")
+    return _sections(rewards, clipped=rewards.keys() - UNCLIPPED)
 
 
 CHOICES: dict[str, Callable[[], Sections]] = {
@@ -107,40 +107,31 @@ def without_starts(section: Any) -> Any:
     return replace(section, **changes)
 
 
-def _sections(classes: Mapping[str, Any], clipped: Collection[str] = ()) -> Sections:
+def _sections(classes: Mapping[str, Class], clipped: Collection[str] = ()) -> Sections:
     return {kind: _section(kind, built, clip=kind in clipped) for kind, built in classes.items()}
 
 
 @cache
-def _section(kind: str, built: Any, *, clip: bool) -> type:
+def _section(kind: str, built: Class, *, clip: bool) -> type:
     """Make the record of a constructor's arguments; its attribute `built` is the class."""
-    hints = get_type_hints(built.__init__)
-    arguments = inspect.signature(built.__init__).parameters.values()
-    keys = [key for argument in arguments if argument.name in hints for key in _keys(argument, hints[argument.name])]
+    keys = [key for argument in arguments(built) for key in _keys(argument)]
     keys += [("clip", float | None, field(default=None))] if clip else []
     keys += [("kind", Literal[kind], field(default=kind))]
-    return make_dataclass(built.__name__, keys, frozen=True, kw_only=True, namespace={"built": built})
+    whole = property(lambda section: built.load() if isinstance(built, SourceClass) else built)
+    return make_dataclass(class_name(built), keys, frozen=True, kw_only=True, namespace={"built": whole})
 
 
-def _keys(argument: inspect.Parameter, hint: Any) -> Iterator[Key]:
+def _keys(argument: Argument) -> Iterator[Key]:
     """Yield the keys that stand for an argument: none for what the corpus knows or YAML cannot express."""
-    name, required = argument.name, argument.default is inspect.Parameter.empty
-    expressible = _expressible(hint)
+    name, required = argument.name, argument.default is REQUIRED
     if name == "embeddings":  # a file of word vectors, in which EOS may have one
         yield from (("vectors", str, field()), ("eos", bool, field(default=True)))
     elif name == "stored":
-        yield name, Literal[tuple(STORED)], field(default="auto")
+        yield name, Literal[STORED], field(default="auto")
     elif name in CHOICES:  # without it, the constructor's default
         metadata = {"choices": CHOICES[name]}
         yield name, Any, field(metadata=metadata) if required else field(metadata=metadata, default=None)
     elif name.endswith("vectors"):
         yield name, str | None, field(default=None)
-    elif name not in FROM_CORPUS and expressible is not None:
-        yield name, expressible, field() if required else field(default=argument.default)
-
-
-def _expressible(hint: Any) -> Any:
-    """Drop tensors and dtypes from a type; None where nothing is left."""
-    union = get_origin(hint) in (Union, UnionType)
-    parts = [part for part in (get_args(hint) if union else (hint,)) if part not in (Tensor, torch.dtype)]
-    return reduce(or_, parts) if set(parts) - {type(None)} else None
+    elif name not in FROM_CORPUS and argument.hint is not None:
+        yield name, argument.hint, field() if required else field(default=argument.default)

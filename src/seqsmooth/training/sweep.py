@@ -10,7 +10,7 @@ from itertools import product
 from pathlib import Path
 from typing import Any
 
-from seqsmooth.ops import checks
+from seqsmooth import checks
 from seqsmooth.training.bases import Base, find_row, no_such_name, open_base, open_sweep
 from seqsmooth.training.config import Config, plain
 from seqsmooth.training.places import find_beside, find_corpus

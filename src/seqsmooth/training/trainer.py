@@ -20,7 +20,7 @@ from pytorch_lightning.strategies import DDPStrategy, SingleDeviceStrategy, Stra
 
 from seqsmooth.data import Corpus, open_corpus
 from seqsmooth.files.locks import try_lock
-from seqsmooth.metrics.suite import check_names
+from seqsmooth.metrics.tasks import check_names
 from seqsmooth.ops import checks
 from seqsmooth.smoothing import Objective
 from seqsmooth.training.build import Builder

@@ -17,8 +17,7 @@ from seqsmooth.decoding.rules import NORMALISATIONS
 from seqsmooth.files.atomic import atomic_write_text
 from seqsmooth.files.paths import check_destination
 from seqsmooth.metrics.scorecard import Scorecard
-from seqsmooth.metrics.suite import check_names
-from seqsmooth.metrics.tasks import TASKS
+from seqsmooth.metrics.tasks import TASKS, check_names
 from seqsmooth.ops import checks
 from seqsmooth.training.evaluation import Judge, decode, make_search
 from seqsmooth.training.runs import Run, Which, check_fingerprint
