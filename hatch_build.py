@@ -20,6 +20,7 @@ import subprocess
 import sys
 import tempfile
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import suppress
 from pathlib import Path
 from types import ModuleType
 from typing import Any
@@ -109,12 +110,14 @@ def build(source: Path, folder: Path) -> str:
         if not all(path.is_file() for path in wanted.values()):
             compile_all(source, wanted, SHIPPED)
     except NotBuilt as why:
-        for path in wanted.values():
-            path.unlink(missing_ok=True)
-        reason.write_text(f"{why}\n", encoding="utf-8")
+        with suppress(OSError):  # a folder that cannot be written to
+            for path in wanted.values():
+                path.unlink(missing_ok=True)
+            reason.write_text(f"{why}\n", encoding="utf-8")
         return str(why)
-    for path in {reason, *folder.glob(libraries.file_name("*", "*"))} - set(wanted.values()):
-        path.unlink(missing_ok=True)
+    with suppress(OSError):
+        for path in {reason, *folder.glob(libraries.file_name("*", "*"))} - set(wanted.values()):
+            path.unlink(missing_ok=True)
     return ""
 
 

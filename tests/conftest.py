@@ -10,6 +10,7 @@ import pytest
 import torch
 from hypothesis import settings
 
+import hatch_build
 from oracles.interpreter import quicken
 
 torch.set_num_threads(1)
@@ -52,6 +53,12 @@ NO_TIME = "no time left"
 
 def pytest_addoption(parser: pytest.Parser) -> None:
     parser.addoption("--seconds", type=float, help="start no test after so many seconds, as `make quick` asks for")
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    """Compile the C where it changed: what is tested is what is here."""
+    if not hasattr(config, "workerinput"):  # once, not in every process of pytest-xdist
+        hatch_build.build(TESTS.parent / hatch_build.NATIVE, TESTS.parent / hatch_build.NATIVE)
 
 
 def pytest_runtest_setup(item: pytest.Item) -> None:

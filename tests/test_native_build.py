@@ -129,6 +129,11 @@ def test_a_compiler_that_is_not_there(folder: Path, monkeypatch: pytest.MonkeyPa
     assert hatch_build.build(folder, folder) == "the C compiler that $CC names was not found where seqsmooth was built"
 
 
+@needs_compiler
+def test_a_folder_that_cannot_be_written_to(folder: Path, tmp_path: Path) -> None:
+    assert "could not be compiled" in hatch_build.build(folder, tmp_path / "nowhere")
+
+
 def test_a_file_that_is_no_library(folder: Path) -> None:
     libraries = native.libraries
     (folder / libraries.file_name("baseline", libraries.digest(folder))).write_bytes(b"\x7fELF and no more")
