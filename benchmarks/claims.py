@@ -6,13 +6,18 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Literal
 
-from benchmarks.head import LINEAR
+from benchmarks.head import LINEAR, ONEDNN_PRODUCTS, PRODUCTS
 from benchmarks.loss import PEER, SPARSE
+from benchmarks.paths import PATHS, named
 from benchmarks.records import GPU_MODES, Mode, Spread, TimingReport, TimingRow, TimingTable
-from benchmarks.report import number
+from benchmarks.report import is_on_cpu, number
 
-DEVICE = "H200"
-"""The promises are for this GPU; reports of others say nothing about them."""
+GPU = "H200"
+"""Promises of a GPU are for this one; reports of others say nothing about them."""
+CPU = "CPU"
+"""Promises of a CPU are ratios of its own time, for any."""
+THREADS = (1, 2)
+"""Numbers of threads for which each promise of a CPU is measured."""
 Verdict = Literal["held", "not held", "not measured"]
 Measure = Callable[[TimingRow, TimingTable, TimingReport], float | None]
 """A number of one row; None where it was not measured. Times are medians."""
@@ -33,6 +38,10 @@ class Claim:
     unit: str
     at_least: bool = False
     """Whether the limit is the least that is allowed, not the most."""
+    device: str = GPU
+    """What the name of the device must have in it."""
+    threads: tuple[int, ...] = ()
+    """Numbers of threads that each have a table; none on a GPU."""
 
     def holds(self, value: float) -> bool:
         """Return whether a number is within the limit."""
@@ -72,9 +81,15 @@ class ClaimResult:
 HEADINGS = ("promise", "limit", "measured", "verdict")
 
 
-def check(reports: Sequence[TimingReport]) -> list[ClaimResult]:
-    """Judge every promise by these reports."""
-    return [judge(claim, reports) for claim in CLAIMS]
+def check(reports: Sequence[TimingReport], device: str | None = None) -> list[ClaimResult]:
+    """Judge every promise by these reports, or those of one kind of device."""
+    return [judge(claim, reports) for claim in CLAIMS if device in (None, claim.device)]
+
+
+def devices(reports: Sequence[TimingReport]) -> list[str]:
+    """List the kinds of devices that reports are of, for promises: both where there is no report."""
+    kinds = {CPU if is_on_cpu(report) else GPU for report in reports}
+    return [device for device in (GPU, CPU) if device in kinds or not kinds]
 
 
 def judge(claim: Claim, reports: Sequence[TimingReport]) -> ClaimResult:
@@ -83,8 +98,10 @@ def judge(claim: Claim, reports: Sequence[TimingReport]) -> ClaimResult:
     One row beyond the limit breaks the promise; it is held only if every row was measured.
     """
     numbers: list[tuple[float, str]] = []
-    missing: list[str] = []
-    for report, table in _tables(claim, reports):
+    tables = _tables(claim, reports)
+    counted = {table.shape.get("threads") for _, table in tables}
+    missing = [f"table with {count} threads" for count in claim.threads if count not in counted] if counted else []
+    for report, table in tables:
         for name in claim.rows:
             row = table.row(name)
             value = None if row is None else claim.measure(row, table, report)
@@ -119,7 +136,7 @@ def _tables(claim: Claim, reports: Sequence[TimingReport]) -> list[tuple[TimingR
     return [
         (report, table)
         for report in reports
-        if report.benchmark == claim.benchmark and DEVICE in str(report.machine["device"])
+        if report.benchmark == claim.benchmark and claim.device in str(report.machine["device"])
         for table in report.tables
         if all(table.shape.get(name) == value for name, value in claim.where.items())
     ]
@@ -176,6 +193,25 @@ def _mebibytes(row: TimingRow, table: TimingTable, report: TimingReport) -> floa
 
 def _gigabytes(row: TimingRow, table: TimingTable, report: TimingReport) -> float | None:
     return None if row.extra_bytes is None else row.extra_bytes / 1e9
+
+
+def _over_peer(row: TimingRow, table: TimingTable, report: TimingReport) -> float | None:
+    """Measure the CPU time over that of the peer in the same round."""
+    return None if "cpu" not in row.over_peer else row.over_peer["cpu"].median
+
+
+def _over_products(row: TimingRow, table: TimingTable, report: TimingReport) -> float | None:
+    """Measure the CPU time over that of the three matrix products by the library that ours take them from."""
+    ratio, faster = _over_peer(row, table, report), table.row(ONEDNN_PRODUCTS)
+    if ratio is None or faster is None or row.name.endswith(named("", "torch")):
+        return ratio
+    base = _over_peer(faster, table, report)
+    return None if base is None else ratio / base
+
+
+def _over_ours(row: TimingRow, table: TimingTable, report: TimingReport) -> float | None:
+    """Measure the CPU time over that of our own base in the same round."""
+    return None if "cpu" not in row.over_ours else row.over_ours["cpu"].median
 
 
 def _error(row: TimingRow, table: TimingTable, report: TimingReport) -> float | None:
@@ -287,4 +323,69 @@ def _of_rewards() -> list[Claim]:
     return claims
 
 
-CLAIMS: tuple[Claim, ...] = (*_of_losses(), *_of_heads(), *_of_steps(), *_of_rewards())
+LAZY = (
+    *(MLE, "Label smoothing", "MLE + entropy"),
+    *(*CLOSED_FORMS, *SAMPLED, "Seq CIDEr, L=5", "Seq BLEU, L=5"),
+)
+"""All lazy objectives that know nothing of similar tokens."""
+SPARSE_TOKS = ("Tok top-64", "Tok sampled-16")
+TOK_SEQS = tuple(f"Tok-Seq {which}" for which in ("exact, refs", "lazy, L=5", "CIDEr, L=5"))
+STORED, ON_THE_FLY = "Tok dense, stored", "Tok dense, on the fly"
+LOSSES_ON_CPU = (
+    ("captions", "850 x 9800", STORED),
+    ("sentences", "800 x 22822", STORED),
+    ("llm", "512 x 128256", ON_THE_FLY),
+)
+"""Shapes of given logits, and how their dense law of similarity is kept."""
+HEADS_ON_CPU = (("captions", "850 x 512 x 9800"), ("sentences", "800 x 256 x 22822"))
+HEAD_SEQS = (MLE, "Label smoothing", *CLOSED_FORMS, *SAMPLED, "Seq CIDEr, L=5", "Seq BLEU, L=5")
+LOSS_LIMITS = {"torch": (1.0, 1.5), "native": (0.5, 1.0)}
+"""Of losses over `F.cross_entropy`, and of those with a law of similarity."""
+
+
+def _on_cpu(
+    says: str, benchmark: str, name: str, rows: Sequence[str], measure: Measure, limit: float, unit: str = "x"
+) -> Claim:
+    """Make a promise for fp32 on a CPU, one thread and two."""
+    where: dict[str, int | str] = {"name": name, "dtype": "float32"}
+    return Claim(says, benchmark, where, tuple(rows), measure, limit, unit, device=CPU, threads=THREADS)
+
+
+def _of_losses_on_cpu() -> list[Claim]:
+    claims = []
+    for name, size, kept in LOSSES_ON_CPU:
+        toks = (kept, *SPARSE_TOKS, *TOK_SEQS)
+        for path in PATHS:
+            for what, losses, limit in zip(
+                ("MLE to Seq", "Tok and Tok-Seq"), (LAZY, toks), LOSS_LIMITS[path], strict=True
+            ):
+                rows = [named(loss, path) for loss in losses]
+                says = f"CPU loss {size}, {path}: {what} over `{PEER}`"
+                claims.append(_on_cpu(says, "loss", name, rows, _over_peer, limit))
+        every = [named(loss, path) for path in PATHS for loss in (*LAZY, *toks)]
+        says = f"CPU loss {size}: memory beyond logits and gradient"
+        claims.append(_on_cpu(says, "loss", name, every, _mebibytes, 32, "MiB"))
+    return claims
+
+
+def _of_heads_on_cpu() -> list[Claim]:
+    groups = (("MLE to Seq", HEAD_SEQS, 1.05), ("Tok", (STORED, "Tok top-64"), 1.15), ("Tok-Seq", TOK_SEQS, 1.25))
+    return [
+        _on_cpu(
+            f"CPU head {size}, {path}: {what} over {PRODUCTS}",
+            "head",
+            name,
+            [named(loss, path) for loss in losses],
+            _over_products,
+            limit,
+        )
+        for name, size in HEADS_ON_CPU
+        for path in PATHS
+        for what, losses, limit in groups
+    ]
+
+
+CLAIMS: tuple[Claim, ...] = (
+    *(*_of_losses(), *_of_heads(), *_of_steps(), *_of_rewards()),
+    *(*_of_losses_on_cpu(), *_of_heads_on_cpu()),
+)

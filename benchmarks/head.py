@@ -27,13 +27,16 @@ from benchmarks.loss import (
     with_target,
 )
 from benchmarks.objectives import LossSuite, TimedLoss, suite_of
+from benchmarks.paths import taken
 from benchmarks.records import TimingTable
 from benchmarks.shapes import GivenHidden, Shape, Words, hidden_inputs
+from seqsmooth.ops import products
 from seqsmooth.packages import is_installed
 
 RESULTS = ("loss", "dh", "dW")
 LINEAR = "linear + "
 PRODUCTS = "the three matrix products"
+ONEDNN_PRODUCTS = f"{PRODUCTS}, oneDNN"
 CHUNK_MEMORIES = (1, 16, 32)
 
 
@@ -49,7 +52,9 @@ def table(shape: Shape, dtype: torch.dtype, contest: Contest, *, compiled: bool 
     unit = LINEAR + PEER
     if device.type == "cpu":
         unit = PRODUCTS
-        others.append(Contestant(PRODUCTS, False, products))
+        others.append(Contestant(PRODUCTS, False, bare_products))
+        if products.prefers_onednn():
+            others.append(Contestant(ONEDNN_PRODUCTS, False, onednn_products))
     everyone = entrants(ours(suite), others, contest, ("MLE" + GIVEN,))
     rows = contest.rows(contest.choose(everyone, unit), inputs, sample, RESULTS, unit)
     kind = str(dtype).removeprefix("torch.")
@@ -67,7 +72,7 @@ def ours(suite: LossSuite) -> Iterator[Contestant[GivenHidden]]:
             yield Contestant(loss.name + GIVEN, True, with_target(loss, ss.linear_cross_entropy), against="MLE" + GIVEN)
 
 
-def products(given: GivenHidden) -> Call:
+def bare_products(given: GivenHidden) -> Call:
     """The three matrix products of a linear layer and its gradients, which no loss can do without.
 
     The logits take memory that is there already, and serve as their own gradient: nothing is allocated but the results.
@@ -79,12 +84,28 @@ def products(given: GivenHidden) -> Call:
         torch.mm(hidden, weight.T, out=logits)
         return logits[0, 0].clone(), logits @ weight, logits.T @ hidden
 
-    def exact() -> Results:
-        wide, matrix = hidden.double(), weight.double()
-        slope = wide @ matrix.T
-        return slope[0, 0], slope @ matrix, slope.T @ wide
+    return Call(step, _products_in_float64(given))
 
-    return Call(step, exact)
+
+def onednn_products(given: GivenHidden) -> Call:
+    """The same by the library that ours take on processors where MKL is slow."""
+    hidden, weight = (leaf.detach() for leaf in given.leaves)
+
+    def step() -> Results:
+        with taken("auto"):
+            logits = products.linear(hidden, weight)
+            return logits[0, 0].clone(), products.multiply(logits, weight), products.multiply(logits.T, hidden)
+
+    return Call(step, _products_in_float64(given))
+
+
+def _products_in_float64(given: GivenHidden) -> Callable[[], Results]:
+    def step() -> Results:
+        hidden, weight = (leaf.detach().double() for leaf in given.leaves)
+        logits = hidden @ weight.T
+        return logits[0, 0], logits @ weight, logits.T @ hidden
+
+    return step
 
 
 def theirs(suite: LossSuite, *, compiled: bool = False) -> Iterator[Contestant[GivenHidden]]:

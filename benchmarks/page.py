@@ -5,13 +5,16 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 
 from benchmarks import claims, head, loss, sampler
+from benchmarks.paths import named
 from benchmarks.records import TimingReport, TimingRow, TimingTable
-from benchmarks.report import columns, heading, notes, number, per_item
+from benchmarks.report import columns, heading, is_on_cpu, notes, number, per_item
 from seqsmooth.ops import checks
 
 NOTE = "(written by `python -m benchmarks page`; change nothing by hand)"
 GLANCE = f"<!-- glance: begin {NOTE} -->", "<!-- glance: end -->"
 RESULTS = BEGIN, END = f"<!-- results: begin {NOTE} -->", "<!-- results: end -->"
+CPU_GLANCE = f"<!-- CPU glance: begin {NOTE} -->", "<!-- CPU glance: end -->"
+CPU_RESULTS = f"<!-- CPU results: begin {NOTE} -->", "<!-- CPU results: end -->"
 SPACE = "\N{NO-BREAK SPACE}"
 NOTHING = "No results are committed yet."
 LARGE = {"name": "d", "dtype": "bfloat16"}
@@ -29,17 +32,40 @@ PAIRS: tuple[tuple[str, str, Mapping[str, int | str], str, str], ...] = (
     ("CIDEr-D of one of 250 candidates", "rewards", BATCH, "CIDEr-D", "pycocoevalcap CIDEr"),
 )
 """The rows at a glance: title, benchmark, shape of the table, our row, the peer's row."""
+CPU_LOSS, CPU_LLM = ({"name": name, "dtype": "float32", "threads": 1} for name in ("captions", "llm"))
+CPU_PAIRS: tuple[tuple[str, str, Mapping[str, int | str], str, str], ...] = (
+    ("MLE, 850 x 9800 logits", "loss", CPU_LOSS, "MLE", loss.PEER),
+    ("label smoothing, same logits", "loss", CPU_LOSS, "Label smoothing", loss.SMOOTHED),
+    ("Tok, same logits", "loss", CPU_LOSS, "Tok dense, stored", loss.TABLE),
+    ("lazy Seq with 5 samples, same logits", "loss", CPU_LOSS, "Seq lazy, L=5", loss.LOOP),
+    ("MLE, 512 x 128256 logits", "loss", CPU_LLM, "MLE", loss.PEER),
+    ("label smoothing, same logits", "loss", CPU_LLM, "Label smoothing", loss.SMOOTHED),
+    ("MLE from 850 x 512 hidden states", "head", CPU_LOSS, "MLE", head.LINEAR + loss.PEER),
+    ("Tok, same states", "head", CPU_LOSS, "Tok dense, stored", head.LINEAR + loss.TABLE),
+)
+"""The same on a CPU, our rows without their path."""
 
 
 def fill(page: str, reports: Sequence[TimingReport]) -> str:
     """Put these reports, in alphabetical order, in place of what is between the marks of a page.
 
-    The marks of the results must be there; those of the table at a glance may be.
+    The marks of the results must be there; those of the tables at a glance and of the results of CPUs may be.
     """
+    on_cpu = [report for report in reports if is_on_cpu(report)]
+    on_gpu = [report for report in reports if not is_on_cpu(report)]
+    page = _replace(page, RESULTS, _results(on_gpu, claims.GPU, "The promises, one by one"))
+    if CPU_RESULTS[0] in page:
+        page = _replace(page, CPU_RESULTS, _results(on_cpu, claims.CPU, "The promises for a CPU, one by one"))
+    if CPU_GLANCE[0] in page:
+        page = _replace(page, CPU_GLANCE, _glance_at_cpu(on_cpu) or NOTHING)
+    return _replace(page, GLANCE, _glance(on_gpu) or NOTHING) if GLANCE[0] in page else page
+
+
+def _results(reports: Sequence[TimingReport], device: str, title: str) -> str:
+    """Write the promises of one kind of device, and all tables."""
     ordered_reports = sorted(reports, key=lambda report: report.benchmark)
-    parts = [_promises(reports), *([_section(report) for report in ordered_reports] or [NOTHING])]
-    page = _replace(page, RESULTS, "\n\n".join(parts))
-    return _replace(page, GLANCE, _glance(reports) or NOTHING) if GLANCE[0] in page else page
+    sections = [_section(report) for report in ordered_reports] or [NOTHING]
+    return "\n\n".join([_promises(reports, device, title), *sections])
 
 
 def _replace(page: str, marks: tuple[str, str], text: str) -> str:
@@ -69,6 +95,26 @@ def _glance(reports: Sequence[TimingReport]) -> str:
     return "\n".join(lines)
 
 
+def _glance_at_cpu(reports: Sequence[TimingReport]) -> str:
+    """A few rows of ours on each path beside what they replace; a path that was not measured has no times."""
+    lines = [
+        "| what | ours, native | memory | ours, plain torch | memory | what people use | time | memory |",
+        "|---|---:|---:|---:|---:|---|---:|---:|",
+    ]
+    for title, benchmark, shape, name, peer in CPU_PAIRS:
+        tables = [table for report in reports if report.benchmark == benchmark for table in report.tables]
+        table = next((table for table in tables if shape.items() <= table.shape.items()), None)
+        theirs = None if table is None else table.row(peer)
+        if table is None or theirs is None:
+            return ""
+        cells = [title]
+        for path in ("native", "torch"):
+            row = table.row(named(name, path))
+            cells += ["-", "-"] if row is None else [_time_each(row, table), _memory(row)]
+        lines.append("| " + " | ".join([*cells, theirs.name, _time_each(theirs, table), _memory(theirs)]) + " |")
+    return "\n".join(lines)
+
+
 def _time_each(row: TimingRow, table: TimingTable) -> str:
     best = row.best()
     if best is None:
@@ -84,19 +130,20 @@ def _memory(row: TimingRow) -> str:
     return f"{mebibytes:,.{0 if mebibytes > 10 else 1}f}{SPACE}MiB"
 
 
-def _promises(reports: Sequence[TimingReport]) -> str:
-    results = claims.check(reports)
+def _promises(reports: Sequence[TimingReport], device: str, title: str) -> str:
+    results = claims.check(reports, device)
     lines = ["| " + " | ".join(claims.HEADINGS) + " |", "|---|---|---|---|"]
     for result in results:
         *cells, verdict = result.cells()
         lines.append("| " + " | ".join([*cells, verdict if result.verdict == "held" else f"**{verdict}**"]) + " |")
-    return "### The promises, one by one\n\n" + "\n".join(lines) + f"\n\n{claims.summary(results)}"
+    return f"### {title}\n\n" + "\n".join(lines) + f"\n\n{claims.summary(results)}"
 
 
 def _section(report: TimingReport) -> str:
     facts = "\n".join(f"{line}  " for line in heading(report).splitlines()[1:])
     commit, date = report.machine["commit"] or "unknown", report.machine["date"]
-    head = f"### `{report.benchmark}`\n\nCommit {commit}, {date}.  "
+    kind = " on a CPU" if is_on_cpu(report) else ""
+    head = f"### `{report.benchmark}`{kind}\n\nCommit {commit}, {date}.  "
     return "\n\n".join([f"{head}\n{facts.rstrip()}", *(_table(table, report) for table in report.tables)])
 
 

@@ -10,12 +10,16 @@ import torch
 
 from benchmarks import claims, head, loss, rewards, step
 from benchmarks.claims import CLAIMS, Claim, judge
+from benchmarks.clock import Clock
+from benchmarks.harness import Contest
 from benchmarks.objectives import LossSuite
-from benchmarks.records import Spread, TimingReport, TimingRow, TimingTable
+from benchmarks.records import Mode, Spread, TimingReport, TimingRow, TimingTable
 from benchmarks.shapes import SHAPES
 
+CPU = torch.device("cpu")
 BYTES = 4 * 10**9
 MACHINE = {"device": "NVIDIA H200", "copy_bytes_per_s": 4e12}
+MACHINES = {claims.GPU: MACHINE, claims.CPU: {"device": "CPU: any, 2 cores"}}
 BASES = {"MLE": 1.0, "mle": 1.0, loss.PEER: 8.0, loss.SPARSE: 16.0, head.LINEAR + loss.PEER: 2.0}
 
 
@@ -28,15 +32,18 @@ def report_of(claim: Claim, change: Callable[[TimingRow], TimingRow] = lambda ro
     times = {**BASES, **{name: BASES.get(name, 1.0) for name in claim.rows}}
     rows = [TimingRow(name, True, eager=timed(time), graph=timed(time)) for name, time in times.items()]
     rows = [change(row) if row.name in claim.rows else row for row in rows]
-    return TimingReport(
-        claim.benchmark, MACHINE, (TimingTable("x", dict(claim.where), tuple(rows), copied_bytes=BYTES),)
-    )
+    threads: list[dict[str, int | str]] = [{"threads": count} for count in claim.threads] or [{}]
+    tables = [TimingTable("x", {**claim.where, **more}, tuple(rows), copied_bytes=BYTES) for more in threads]
+    return TimingReport(claim.benchmark, MACHINES[claim.device], tuple(tables))
 
 
 def with_value(claim: Claim, value: float) -> Callable[[TimingRow], TimingRow]:
     """What gives a row this number, worked out by hand for each unit."""
     if claim.unit in ("MiB", "GB"):
         return lambda row: replace(row, extra_bytes=round(value * (2**20 if claim.unit == "MiB" else 1e9)))
+    if claim.device == claims.CPU:
+        ratios: dict[Mode, Spread] = {"cpu": timed(value), "wall": timed(99.0)}
+        return lambda row: replace(row, over_ours=ratios, over_peer=ratios)
     if claim.unit == "":
         return lambda row: replace(row, errors={"score": value})
     if claim.unit == "%":  # 4 GB at 4 TB/s take 1 ms
@@ -63,17 +70,20 @@ def test_a_promise_is_kept_up_to_its_limit(claim: Claim) -> None:
 def test_silence_keeps_no_promise(claim: Claim) -> None:
     good = report_of(claim, with_value(claim, claim.limit))
     assert judge(claim, [good]).verdict == "held"
-    (table,) = good.tables
+    table = good.tables[0]
     fewer = replace(table, rows=tuple(row for row in table.rows if row.name != claim.rows[0]))
+    others = good.tables[1:]
     failed = report_of(claim, lambda row: TimingRow(row.name, True, failures={"call": "no memory"}))
     silent = {
         "nothing": [],
-        "a row less": [replace(good, tables=(fewer,))],
+        "a row less": [replace(good, tables=(fewer, *others))],
         "rows that failed": [failed],
-        "another GPU": [replace(good, machine={**MACHINE, "device": "NVIDIA A100"})],
+        "another device": [replace(good, machine={**MACHINE, "device": "NVIDIA A100"})],
         "another benchmark": [replace(good, benchmark="sampler")],
         "another shape": [replace(good, tables=(replace(table, shape={"name": "z", "B": 1}),))],
     }
+    if others:
+        silent["one number of threads"] = [replace(good, tables=(table,))]
     for why, reports in silent.items():
         assert judge(claim, reports).verdict == "not measured", why
 
@@ -111,9 +121,38 @@ def test_at_the_large_shape_both_modes_count_and_elsewhere_the_gpu_alone() -> No
         return replace(row, eager=timed(1000.0), graph=timed(0.01))
 
     for claim in CLAIMS:
-        if claim.unit in ("ms", "us", "x"):
+        if claim.unit in ("ms", "us", "x") and claim.device == claims.GPU:
             verdict = judge(claim, [report_of(claim, slow_to_submit)]).verdict
             assert verdict == ("not held" if claim.where.get("name") == "d" else "held"), claim.says
+
+
+def test_on_the_cpu_pairs_of_its_own_time_count_and_every_number_of_threads() -> None:
+    claim = next(claim for claim in CLAIMS if claim.device == claims.CPU and claim.unit == "x")
+    good = report_of(claim, with_value(claim, claim.limit))
+    slow = report_of(claim, with_value(claim, 2 * claim.limit))
+    assert judge(claim, [good]).verdict == "held"
+    assert judge(claim, [replace(good, tables=(good.tables[0], slow.tables[1]))]).verdict == "not held"
+    result = judge(claim, [replace(good, tables=good.tables[:1])])
+    assert (result.verdict, result.row) == ("not measured", "table with 2 threads")
+
+
+def test_heads_are_compared_with_products_of_the_library_that_they_take() -> None:
+    """Native takes 0.8 of MKL's products, and oneDNN's alone 0.5: 1.6 times what it cannot do without."""
+    for path, expected in (("torch", 0.8), ("native", 1.6)):
+        claim = next(claim for claim in CLAIMS if claim.says.startswith("CPU head") and f", {path}:" in claim.says)
+        report = report_of(claim, with_value(claim, 0.8))
+        faster = TimingRow(head.ONEDNN_PRODUCTS, False, over_peer={"cpu": timed(0.5)})
+        tables = tuple(replace(table, rows=(*table.rows, faster)) for table in report.tables)
+        assert judge(claim, [replace(report, tables=tables)]).value == pytest.approx(expected)
+
+
+def test_only_promises_of_the_devices_of_the_reports_are_asked_for() -> None:
+    of_cpu, of_gpu = (next(claim for claim in CLAIMS if claim.device == device) for device in (claims.CPU, claims.GPU))
+    assert claims.devices([report_of(of_cpu)]) == [claims.CPU]
+    assert claims.devices([report_of(of_cpu), report_of(of_gpu)]) == claims.devices([]) == [claims.GPU, claims.CPU]
+    judged = claims.check([report_of(of_cpu)], claims.CPU)
+    assert {result.claim.device for result in judged} == {claims.CPU}
+    assert len(judged) + len(claims.check([], claims.GPU)) == len(CLAIMS)
 
 
 def test_rows_are_named_as_the_benchmarks_name_them() -> None:
@@ -127,7 +166,14 @@ def test_rows_are_named_as_the_benchmarks_name_them() -> None:
     given = rewards.captions(2, 1, torch.Generator().manual_seed(0))
     names["rewards"] = {contestant.name for contestant in rewards.theirs(given)} | {"CIDEr-D"}
     assert loss.SPARSE in names["loss True"]
+    for shape in (SHAPES["captions"], SHAPES["sentences"], SHAPES["llm"]):
+        suite, contest = LossSuite(shape, torch.zeros(1, 1)), Contest(Clock(CPU), 1.0, paths=("torch", "native"))
+        listed = loss.entrants(loss.ours(suite), loss.theirs(suite), contest, loss.GIVEN_ON_CPU)
+        names[f"loss {shape.name}"] = names[f"head {shape.name}"] = {contestant.name for contestant in listed}
     for claim in CLAIMS:
+        if claim.device == claims.CPU:
+            assert set(claim.rows) <= names[f"{claim.benchmark} {claim.where['name']}"], claim.says
+            continue
         large = f" {claim.where['name'] == 'd'}" if claim.benchmark in ("loss", "head") else ""
         assert set(claim.rows) <= names[claim.benchmark + large], claim.says
 
@@ -137,7 +183,8 @@ def test_tables_describe_themselves_as_promises_ask() -> None:
         if claim.benchmark in ("loss", "head"):
             described = SHAPES[str(claim.where["name"])].facts()
             size = [described[letter] for letter in ("N", *("D" * (claim.benchmark == "head")), "V")]
-            assert claim.says.split(":")[0].split(" ", 1)[1] == " x ".join(map(str, size))
+            said = claim.says.removeprefix("CPU ").split(":")[0].split(",")[0]
+            assert said.split(" ", 1)[1] == " x ".join(map(str, size))
         elif claim.benchmark == "rewards":
             assert int(claim.where["B"]) * int(claim.where["L"]) in rewards.SIZES
             assert f"{int(claim.where['B']) * int(claim.where['L'])} candidates" in claim.says

@@ -17,6 +17,15 @@ REPORT = TimingReport(
             (
                 TimingRow("MLE", True, "MLE", Spread(1.0, 2.0, 3.0, 7), None, {"graph": "it waits"}, 5, {"loss": 1e-7}),
                 TimingRow("peer", False, graph=Spread(1.0, 1.0, 1.0, 1), items=50),
+                TimingRow(
+                    "on a CPU",
+                    True,
+                    cpu=Spread(1.0, 2.0, 3.0, 7),
+                    wall=Spread(2.0, 3.0, 4.0, 7),
+                    over_ours={"cpu": Spread(0.1, 0.2, 0.3, 7)},
+                    over_peer={"wall": Spread(0.4, 0.5, 0.6, 7)},
+                    system_share=0.25,
+                ),
             ),
             peer="peer",
         ),
@@ -39,6 +48,17 @@ def test_a_report_is_read_as_it_was_written(tmp_path: Path) -> None:
     REPORT.save(tmp_path / "report.json")
     assert TimingReport.load(tmp_path / "report.json") == REPORT
     assert [path.name for path in tmp_path.iterdir()] == ["report.json"]
+
+
+def test_a_report_of_a_gpu_may_be_older_than_what_is_kept_of_a_cpu(tmp_path: Path) -> None:
+    path = tmp_path / "report.json"
+    REPORT.save(path)
+    held = json.loads(path.read_text())
+    for row in held["tables"][0]["rows"]:
+        for name in ("cpu", "wall", "over_ours", "over_peer", "system_share"):
+            del row[name]
+    path.write_text(json.dumps(held))
+    assert TimingReport.load(path).tables[0].rows[:2] == REPORT.tables[0].rows[:2]
 
 
 def test_a_report_that_cannot_be_written_leaves_the_old_one(tmp_path: Path) -> None:

@@ -1,12 +1,13 @@
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
 from benchmarks import claims, machine, page, paper, plot, report, step
 from benchmarks.clock import Clock
-from benchmarks.records import Spread, TimingReport, TimingRow, TimingTable
+from benchmarks.records import Mode, Spread, TimingReport, TimingRow, TimingTable
 
 ROOT = Path(__file__).resolve().parents[2]
 MACHINE = {
@@ -147,7 +148,8 @@ def test_a_page_is_filled_between_its_marks_and_again() -> None:
     assert "| **Tok** | 3.000 | 10 | 1.50 | 0.750 | 1.250 | 10 | 1.25 | 0.500 | 40 | 0 | 3e-07 |" in filled
     assert "- stuck: capture failed: it waits for the GPU" in filled
     assert page.fill(filled, [REPORT]) == filled
-    assert filled.count("| **not measured** |") == len(claims.CLAIMS), "of another GPU than the promises"
+    promised = sum(claim.device == claims.GPU for claim in claims.CLAIMS)
+    assert filled.count("| **not measured** |") == promised, "of another GPU than the promises"
     assert page.NOTHING in page.fill(filled, [])
 
 
@@ -168,6 +170,57 @@ def test_the_table_at_a_glance_has_ours_beside_what_it_replaces() -> None:
     assert f"| {title} | 2.00 us | 0.5 MiB | {peer} | 0.800 ms | - |" in lines
     assert "| MLE, 8192 x 128256 logits | 1.00 ms | - | F.cross_entropy | 2.00 ms | 1,024 MiB |" in lines
     assert page.fill(empty, reports[1:]).splitlines()[2] == page.NOTHING, "a row is missing"
+
+
+CPU_MACHINE = {**MACHINE, "device": "CPU: x, 2 cores", "load_before": 0.5, "load_after": 3.25, "kernels": "torch"}
+
+
+def on_cpu(name: str, ours: bool, ratio: float, extra: int | None = None) -> TimingRow:
+    pairs: dict[Mode, Spread] = {"cpu": spread(ratio), "wall": spread(9.0)}
+    base = "MLE (torch)" if ours else None
+    times = {"cpu": spread(2.0), "wall": spread(4.0)}
+    return TimingRow(name, ours, base, over_ours=pairs, over_peer=pairs, system_share=0.125, extra_bytes=extra, **times)
+
+
+def test_on_the_cpu_ratios_are_those_of_the_rounds() -> None:
+    rows = (on_cpu("MLE (torch)", True, 1.5, 2**21), on_cpu("theirs", False, 1.0))
+    made = TimingReport("loss", CPU_MACHINE, (TimingTable("x", {"threads": 1}, rows, "theirs", 10**9),))
+    text = report.text(made)
+    assert cells(text, "MLE (torch)") == ["2.000", "10", "1.50", "1.50", "4.000", "10", "9.00", "9.00", "12", "2.00"]
+    assert "load average 0.5 before and 3.25 after" in text
+    assert "multiplies fp32" in text
+    assert "copy %" not in text
+
+
+def test_reports_of_cpus_and_of_gpus_do_not_mix_on_a_page() -> None:
+    rows = (on_cpu("MLE (torch)", True, 1.5), on_cpu("theirs", False, 1.0))
+    made = TimingReport("loss", CPU_MACHINE, (TimingTable("on a CPU", {}, rows, "theirs"),))
+    begin, end = page.CPU_RESULTS
+    empty = f"{page.BEGIN}\n{page.END}\nbetween\n{begin}\n{end}\n"
+    filled = page.fill(empty, [REPORT, made])
+    gpu, cpu = filled.split("\nbetween\n")
+    assert "**loss x**" in gpu
+    assert "**on a CPU**" not in gpu
+    assert "**on a CPU**" in cpu
+    assert "**loss x**" not in cpu
+    counts = [part.count("| **not measured** |") for part in (gpu, cpu)]
+    devices = [claim.device for claim in claims.CLAIMS]
+    assert counts == [devices.count(claims.GPU), devices.count(claims.CPU)]
+
+
+def test_the_glance_at_a_cpu_has_both_paths_beside_what_they_replace() -> None:
+    tables: dict[str, dict[str, TimingTable]] = {"loss": {}, "head": {}}
+    for _, benchmark, shape, name, peer in page.CPU_PAIRS:
+        key = str(shape["name"])
+        held = tables[benchmark].get(key, TimingTable(key, shape, ()))
+        rows = (on_cpu(f"{name} (torch)", True, 1.5, 2**21), on_cpu(peer, False, 1.0, 2**30))
+        tables[benchmark][key] = replace(held, rows=(*held.rows, *rows))
+    reports = [TimingReport(name, CPU_MACHINE, tuple(held.values())) for name, held in tables.items()]
+    empty = f"{page.CPU_GLANCE[0]}\n{page.CPU_GLANCE[1]}\n{page.BEGIN}\n{page.END}\n"
+    lines = page.fill(empty, reports).replace(page.SPACE, " ").splitlines()
+    expected = "| - | - | 2.00 ms | 2.0 MiB | F.cross_entropy | 2.00 ms | 1,024 MiB |"
+    assert f"| MLE, 850 x 9800 logits {expected}" in lines
+    assert page.fill(empty, reports[:1]).splitlines()[2] == page.NOTHING, "a row is missing"
 
 
 @pytest.mark.parametrize("text", ["", page.BEGIN, page.END + page.BEGIN, page.BEGIN + page.BEGIN + page.END])
