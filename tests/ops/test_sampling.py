@@ -27,6 +27,8 @@ ROWS = {
     "zeros first": [0.0, 0.0, 0.5, 0.5],
     "tiny total": [1e-30, 3e-30],
     "wide range": [1e-12, 1.0, 1.0, 1e-12],
+    "long": [0.0] * 20 + [1.0] * 11 + [0.0] * 33 + [0.5, 0.0, 2.0],
+    "long and sloping": [1 / (token + 1) for token in range(50)],
 }
 
 
@@ -55,10 +57,24 @@ def test_draws_of_a_row_are_independent() -> None:
     assert_follows([tuple(pair) for pair in pairs.tolist()], law)
 
 
+def test_a_row_may_be_asked_for_again() -> None:
+    rows = torch.tensor([[0.2, 0.8, 0.0], [0.0, 0.1, 0.9]], dtype=torch.float64)
+    drawn = categorical(rows, DRAWS, seeded(3), torch.tensor([1, 0, 1]))
+    law = {(a, b, c): float(rows[1, a] * rows[0, b] * rows[1, c]) for a in range(3) for b in range(3) for c in range(3)}
+    assert_follows([tuple(column) for column in drawn.T.tolist()], law)
+
+
 @pytest.mark.parametrize("point", [0.0, 0.5, 1 - 2**-53, 1.0])
 @pytest.mark.parametrize(
     "row",
-    [[0.3, 0.7, 0.0, 0.0], [0.0, 1.0, 0.0], [0.0, 0.0, 1e-300], [0.1] * 10 + [0.0] * 3, [1 / 3, 1 / 3, 1 / 3, 0]],
+    [
+        [0.3, 0.7, 0.0, 0.0],
+        [0.0, 1.0, 0.0],
+        [0.0, 0.0, 1e-300],
+        [0.1] * 10 + [0.0] * 3,
+        [1 / 3, 1 / 3, 1 / 3, 0],
+        [0.0] * 17 + [0.1] * 20 + [0.0] * 40,
+    ],
     ids=str,
 )
 def test_no_uniform_draws_a_token_without_mass(row: list[float], point: float, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -7,10 +7,13 @@ from collections.abc import Callable
 
 import pytest
 import torch
+from hypothesis import given
+from hypothesis import strategies as st
 from torch import Tensor
 from torch.nn import functional as F
 
-from seqsmooth.ops import similarity
+from seqsmooth.ops import similarity, tables
+from seqsmooth.ops.dispatch import widen
 from seqsmooth.ops.similarity import SimilarityTable
 from seqsmooth.ops.tables import DenseTable, RowTable, SetTable, SparseTable, UniformTable, masked_dot
 
@@ -250,9 +253,83 @@ def test_rows_are_summed_a_few_at_a_time(elements: int, columns: int, monkeypatc
 
     monkeypatch.setattr(similarity, "ROW_ELEMENTS", elements)
     monkeypatch.setattr(SimilarityTable, "rows", counted)
+    learned = doubles(weights).requires_grad_()
+    total = table.combine(torch.tensor(index), learned)
+    torch.testing.assert_close(total, doubles(summed(rows, index, weights)), **EXACT)
+    assert max(at_once) == 4 * columns
+    total[2].sum().backward()
+    assert learned.grad is not None
+    torch.testing.assert_close(learned.grad, doubles([[0.0] * 3, [0.0] * 3, [1.0] * 3, [0.0] * 3]))
+
+
+@pytest.mark.parametrize(("least", "most"), [(1, 4), (5, 5), (64, 5)])
+def test_each_row_is_computed_once_on_a_cpu(least: int, most: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Rows that weigh nothing are not, and of the five others as many at once as there are sums."""
+    table, rows = TABLES["r^freq"][0](), TABLES["r^freq"][1]
+    index, weights = [[0, 1, 5], [2, 2, 3], [1, 0, 0], [4, 4, 4]], [[0.5, 2.0, 1], [1, -0.25, 0], [0, 1, 1], [1, 2, -3]]
+    computed: list[list[int]] = []
+    compute = SimilarityTable.rows
+
+    def counted(self: SimilarityTable, tokens: Tensor) -> Tensor:
+        computed.append(tokens.tolist())
+        return compute(self, tokens)
+
+    monkeypatch.setattr(similarity, "LEAST_ROWS", least)
+    monkeypatch.setattr(SimilarityTable, "rows", counted)
     expected = doubles(summed(rows, index, weights))
     torch.testing.assert_close(table.combine(torch.tensor(index), doubles(weights)), expected, **EXACT)
-    assert max(at_once) == 4 * columns
+    assert sorted(token for tokens in computed for token in tokens) == [0, 1, 2, 4, 5]
+    assert max(map(len, computed)) == most
+
+
+@given(data=st.data())
+def test_rows_made_in_blocks(data: st.DataObject) -> None:
+    """In fp32, some rows at a time, against loops in double precision."""
+    size, width = data.draw(st.integers(1, 12)), data.draw(st.integers(1, 4))
+    numbers = st.floats(-1, 1, width=32).filter(lambda value: value == 0 or abs(value) > 1e-3)
+    vectors = [data.draw(st.lists(numbers, min_size=width, max_size=width)) for _ in range(size)]
+    known = [any(vector) and data.draw(st.booleans()) for vector in vectors]
+    counts = data.draw(st.lists(st.sampled_from([0.0, 0.25, 1.0, 3.0, 1e6]), min_size=size, max_size=size))
+    tau, beta = data.draw(st.sampled_from([0.1, 0.5, 10.0])), data.draw(st.sampled_from([0.0, 0.5, 3.0]))
+    tokens = data.draw(st.lists(st.integers(0, size - 1), max_size=20))
+    units = F.normalize(torch.tensor(vectors).view(size, width), dim=-1)
+    table = SimilarityTable(units, torch.tensor(known), tau, beta, torch.tensor(counts))
+    at_once = data.draw(st.integers(1, 8))
+    blocks = [(part, rows.clone()) for part, rows in table.blocks(torch.tensor(tokens, dtype=torch.long), at_once)]
+    assert [part.start for part, _ in blocks] == list(range(0, len(tokens), at_once))
+    listed = torch.cat([torch.zeros(0, size), *[rows for _, rows in blocks]])
+    assert listed.shape == (len(tokens), size)
+    for token, row in zip(tokens, listed.tolist(), strict=True):
+        expected = [float(v == token) for v in range(size)]
+        if known[token]:
+            scores = [
+                math.exp((cosine(vectors[v], vectors[token]) - beta * ratio(counts[v], counts[token])) / tau)
+                if known[v]
+                else 0.0
+                for v in range(size)
+            ]
+            expected = [score / math.fsum(scores) for score in scores]
+        assert row == pytest.approx(expected, rel=3e-5, abs=1e-9)
+
+
+@pytest.mark.parametrize("dtype", [torch.float16, torch.bfloat16])
+@pytest.mark.parametrize("columns", [V, None], ids=["padded", "whole"])
+@pytest.mark.parametrize("positions", [0, 3])
+def test_rows_in_half_precision_are_summed_in_full(
+    positions: int, columns: int | None, dtype: torch.dtype, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(tables, "WIDENED", 1)
+    monkeypatch.setattr(tables, "LEAST_COLUMNS", 4)
+    values = torch.tensor(DENSE, dtype=dtype)
+    table = DenseTable(F.pad(values, (0, 2)) if columns else values, widen(values).sum(-1), columns=columns)
+    index, weights = (
+        torch.tensor(INDEX[:positions], dtype=torch.long).view(-1, 2),
+        doubles(WEIGHTS[:positions]).float().view(-1, 2),
+    )
+    expected = doubles(summed(values.tolist(), INDEX[:positions], WEIGHTS[:positions])).float().view(-1, V)
+    torch.testing.assert_close(table.combine(index, weights), expected, rtol=1e-6, atol=1e-7)
+    learned = weights.clone().requires_grad_()
+    torch.testing.assert_close(table.combine(index, learned), expected, rtol=1e-6, atol=1e-7)
 
 
 @pytest.mark.parametrize("known", [(0, 1, 2, 3, 4, 5), (0, 2, 3)], ids=str)

@@ -242,9 +242,14 @@ class Substitutes(Pool):
     ) -> tuple[Tensor, Tensor]:
         """Draws from the rows, with numbers of their own."""
         batch, count, steps = points.shape
-        rows = self.rows.values[tokens.flatten()]
-        drawn = categorical(rows, count, generator)  # (B T, L)
-        new, share = (part.view(batch, steps, count).transpose(1, 2) for part in (drawn, rows.gather(-1, drawn)))
+        every = tokens.flatten()
+        if checks.visible(every):
+            distinct, place = torch.unique(every, return_inverse=True)
+            drawn = categorical(self.rows.values[distinct], count, generator, place)  # (B T, L)
+        else:
+            drawn = categorical(self.rows.values[every], count, generator)
+        chosen = self.rows.values[every.unsqueeze(-1), drawn]
+        new, share = (part.view(batch, steps, count).transpose(1, 2) for part in (drawn, chosen))
         return new, share.log()
 
 

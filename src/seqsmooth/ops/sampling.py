@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import torch
 from torch import Tensor
+from torch.nn import functional as F
 
 from seqsmooth.ops import checks
 from seqsmooth.ops.dispatch import finest
@@ -15,6 +16,7 @@ from seqsmooth.ops.philox import Philox
 
 Generator = torch.Generator | Philox
 """A source of random numbers."""
+PIECE = 16
 
 
 def uniforms(shape: tuple[int, ...], like: Tensor, generator: Generator | None) -> Tensor:
@@ -43,14 +45,32 @@ def check_device(generator: Generator | None, like: Tensor) -> None:
 
 
 def categorical(
-    probabilities: Tensor,  # (N, V), rows need not sum to 1
+    probabilities: Tensor,  # (M, V), rows need not sum to 1
     count: int,
     generator: Generator | None,
+    rows: Tensor | None = None,  # (N,) row numbers; N = M and each row if None
 ) -> Tensor:  # (N, count) int64
-    """Independent draws from each row, by inverting its cumulative sums. A row of zeros gives 0."""
-    cumulative = probabilities.to(finest(probabilities.device)).cumsum(-1)
-    points = uniforms((probabilities.shape[0], count), probabilities, generator) * cumulative[:, -1:]
+    """Independent draws from each row, by inverting its cumulative sums. A row of zeros gives 0.
+
+    First a piece of 16 tokens is drawn, by its sum, and then a token of it.
+    """
+    each = torch.arange(probabilities.shape[0], device=probabilities.device) if rows is None else rows
+    pieces = F.pad(probabilities, (0, -probabilities.shape[1] % PIECE))
+    pieces = pieces.view(pieces.shape[0], pieces.shape[1] // PIECE, PIECE)
+    cumulative = pieces.sum(-1, dtype=finest(probabilities.device)).cumsum(-1)[each]  # (N, V / 16)
+    points = uniforms((each.shape[0], count), probabilities, generator) * cumulative[:, -1:]
+    piece = _invert(cumulative, points)
+    points = points - F.pad(cumulative, (1, 0)).gather(-1, piece)  # less all pieces before: never below 0
+    tokens = pieces[each.unsqueeze(-1), piece].to(cumulative.dtype).cumsum(-1)  # (N, count, 16)
+    return PIECE * piece + _invert(tokens, points.unsqueeze(-1)).squeeze(-1)
+
+
+def _invert(
+    cumulative: Tensor,  # (..., n)
+    points: Tensor,  # (..., m)
+) -> Tensor:  # (..., m)
+    """The first place whose cumulative sum is greater than a point."""
     # A uniform below 1 can still round up to the last sum; right=True then points past the end, hence the clamp to the
-    # last token with any mass.
-    last = (cumulative < cumulative[:, -1:]).sum(-1, keepdim=True)
+    # last place with any mass.
+    last = (cumulative < cumulative[..., -1:]).sum(-1, keepdim=True)
     return torch.searchsorted(cumulative, points, right=True).minimum(last)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import NamedTuple
@@ -11,11 +12,15 @@ import torch
 from torch import Tensor
 from torch.nn import functional as F
 
-from seqsmooth.ops.tables import masked_dot
+from seqsmooth.ops import checks, products
+from seqsmooth.ops.tables import DenseTable, masked_dot
 
 ROW_ELEMENTS = 2**24
-"""Entries of rows computed at once when rows are summed."""
-
+"""Entries of rows computed at once."""
+CACHED_ELEMENTS = 2**22
+"""The same on a CPU, which reads them again from its cache."""
+LEAST_ROWS = 64
+"""Rows at once, however long, for a product of fewer takes longer a row."""
 
 BLOCK = 64
 """Tokens that the kernels look at together."""
@@ -62,14 +67,27 @@ class SimilarityTable:
         tokens: Tensor,  # (n,)
     ) -> Tensor:  # (n, V)
         """The law of each token."""
-        reward = self._reward(tokens)
-        # The best reward is taken off before dividing, so that no temperature overflows.
-        best = reward.masked_fill(~self.known, -torch.inf).amax(-1, keepdim=True)
-        spread = torch.softmax(
-            ((reward - best) / max(self.tau, torch.finfo(reward.dtype).tiny)).masked_fill(~self.known, -torch.inf), -1
-        )
-        itself = tokens.unsqueeze(-1) == torch.arange(self.vocab_size, device=tokens.device)
-        return torch.where(self.known[tokens].unsqueeze(-1), spread, itself.to(spread.dtype))
+        if not checks.visible(tokens):
+            return self._law(self._reward(tokens), tokens)
+        rows = self.units.new_empty(tokens.shape[0], self.vocab_size)
+        for part, block in self.blocks(tokens):
+            rows[part] = block
+        return rows
+
+    def blocks(
+        self,
+        tokens: Tensor,  # (n,)
+        at_once: int | None = None,
+    ) -> Iterator[tuple[slice, Tensor]]:  # of (m, V)
+        """The law of tokens, some at a time: which of them, and their rows in memory that the next ones take over."""
+        at_once = at_once or rows_at_once(self.vocab_size, self.units.device)
+        promotes = self.counts is not None and self.beta > 0
+        memory = [self.units.new_empty(min(at_once, tokens.shape[0]), self.vocab_size) for _ in range(1 + promotes)]
+        for start in range(0, tokens.shape[0], at_once):
+            some = tokens[start : start + at_once]
+            part = slice(start, start + some.shape[0])
+            room = [each[: some.shape[0]] for each in memory]
+            yield part, self._law(self._reward(some, room), some, room[0])
 
     @cached_property
     def halves(self) -> Embedded:
@@ -105,22 +123,61 @@ class SimilarityTable:
 
     def _reward(
         self,
-        tokens: Tensor,  # (n,)
-    ) -> Tensor:  # (n, V)
+        tokens: Tensor,  # (m,)
+        memory: Sequence[Tensor | None] = (None, None),  # (m, V) each
+    ) -> Tensor:  # (m, V)
+        """The cosines, less beta times the ratio of counts."""
         with torch.autocast(self.units.device.type, enabled=False):  # which would round the cosines to bf16
-            reward = self.units[tokens] @ self.units.T
+            reward = products.linear(self.units[tokens], self.units)
         if self.counts is not None and self.beta > 0:
-            reward = reward - self.beta * _frequency_ratio(self.counts[tokens].unsqueeze(-1), self.counts)
+            ratio = _frequency_ratio(self.counts[tokens].unsqueeze(-1), self.counts, memory)
+            reward.sub_(ratio, alpha=self.beta)
         return reward
 
+    def _law(
+        self,
+        reward: Tensor,  # (m, V), which is overwritten
+        tokens: Tensor,  # (m,)
+        memory: Tensor | None = None,  # (m, V)
+    ) -> Tensor:  # (m, V)
+        """A softmax over the known tokens; the others keep all their mass."""
+        reward.add_(torch.zeros_like(self.units[:, 0]).masked_fill_(~self.known, -torch.inf))
+        # The best reward is taken off before dividing, so that no temperature overflows.
+        limits = torch.finfo(reward.dtype)
+        reward.sub_(reward.amax(-1, keepdim=True)).div_(min(max(self.tau, limits.tiny), limits.max))
+        rows = torch.softmax(reward, -1, out=memory)
+        alone = ~self.known[tokens]
+        if not checks.visible(tokens):
+            itself = tokens.unsqueeze(-1) == torch.arange(self.vocab_size, device=tokens.device)
+            return torch.where(alone.unsqueeze(-1), itself.to(rows.dtype), rows)
+        places = alone.nonzero().squeeze(-1)
+        rows[places] = 0
+        rows[places, tokens[places]] = 1
+        return rows
+
     def combine(self, index: Tensor, weights: Tensor) -> Tensor:
-        """Weighted sums of rows, few of the J at a time so that no (N, J, V) is made."""
+        """Weighted sums of rows; on a CPU each distinct row is computed once, and none that weighs nothing."""
+        learned = weights.requires_grad and torch.is_grad_enabled()
+        if checks.visible(index) and checks.visible(weights) and not learned:
+            return self._combine_distinct(index, weights)
         total = self.units.new_zeros(index.shape[0], self.vocab_size)
         at_once = max(1, ROW_ELEMENTS // max(1, total.numel()))
-        for start in range(0, index.shape[1], at_once):
+        for start in range(0, index.shape[1], at_once):  # few of the J, so that no (N, J, V) is made
             tokens = index[:, start : start + at_once]
             weight = weights[:, start : start + at_once].unsqueeze(-1).to(total.dtype)
             total = total + (weight * self.rows(tokens.reshape(-1)).view(*tokens.shape, self.vocab_size)).sum(1)
+        return total
+
+    def _combine_distinct(self, index: Tensor, weights: Tensor) -> Tensor:
+        used = weights != 0
+        distinct, found = torch.unique(index[used], return_inverse=True)
+        place = torch.full_like(index, -1).masked_scatter_(used, found)
+        total = self.units.new_zeros(index.shape[0], self.vocab_size)
+        at_once = max(index.shape[0], LEAST_ROWS)  # as much memory as the result
+        for start in range(0, distinct.shape[0], at_once):
+            table = DenseTable.of(self.rows(distinct[start : start + at_once]))
+            inside = (place >= start) & (place < start + at_once)
+            total += table.combine(torch.where(inside, place - start, 0), torch.where(inside, weights, 0))
         return total
 
     def mass(self, index: Tensor) -> Tensor:
@@ -132,6 +189,13 @@ class SimilarityTable:
         return masked_dot(self.combine(index, weights).to(logits.dtype), logits)
 
 
+def rows_at_once(vocab_size: int, device: torch.device) -> int:
+    """Rows over the vocabulary that are made together."""
+    if device.type != "cpu":
+        return max(1, ROW_ELEMENTS // vocab_size)
+    return max(LEAST_ROWS, CACHED_ELEMENTS // vocab_size)
+
+
 def two_powers(dimension: int) -> tuple[int, int]:
     """The least sum of two powers of 2 that is not less, each at least 32; the second may be 0."""
     wide = max(32, 1 << (dimension.bit_length() - 1))
@@ -139,7 +203,17 @@ def two_powers(dimension: int) -> tuple[int, int]:
     return wide, max(32, 1 << (rest - 1).bit_length()) if rest > 0 else 0
 
 
-def _frequency_ratio(one: Tensor, other: Tensor) -> Tensor:
+def _frequency_ratio(
+    one: Tensor,  # (m, 1)
+    other: Tensor,  # (V,)
+    memory: Sequence[Tensor | None],  # (m, V) twice
+) -> Tensor:  # (m, V)
     """min(f/g, g/f), with 1 for two tokens that were never seen."""
-    low, high = torch.minimum(one, other), torch.maximum(one, other)
-    return torch.where(high > 0, low / high.clamp_min(torch.finfo(high.dtype).tiny), 1)
+    here, there = _inverse(one), _inverse(other)
+    ratio = torch.minimum(torch.mul(one, there, out=memory[0]), torch.mul(here, other, out=memory[1]), out=memory[0])
+    return ratio.addcmul_((one == 0).to(ratio.dtype), (other == 0).to(ratio.dtype))
+
+
+def _inverse(counts: Tensor) -> Tensor:
+    """1 / counts, 0 for 0."""
+    return torch.where(counts > 0, 1 / counts.clamp_min(torch.finfo(counts.dtype).tiny), 0)

@@ -17,6 +17,10 @@ from torch.nn import functional as F
 from seqsmooth.ops import checks
 from seqsmooth.ops.dispatch import widen
 
+WIDENED = 2**20
+"""Numbers in half precision that are widened at once on a CPU, so that they stay in its cache."""
+LEAST_COLUMNS = 256
+
 
 class RowTable(Protocol):
     """G distributions over V tokens. Row numbers given to a table are always in [0, G)."""
@@ -122,12 +126,28 @@ class DenseTable:
 
     def combine(self, index: Tensor, weights: Tensor) -> Tensor:
         """Weighted sums of rows; `embedding_bag` does it without an (N, J, V) intermediate."""
-        if index.shape[1] == 0 or self.values.dtype in (torch.float16, torch.bfloat16):
-            sums = (widen(self.values[index]) * weights.unsqueeze(-1)).sum(1)
-        else:
-            weights = weights.to(self.values.dtype)
-            sums = F.embedding_bag(index, self.values, mode="sum", per_sample_weights=weights)
-        return sums[:, : self.vocab_size]
+        if index.shape[1] == 0:
+            return self.values.new_zeros(index.shape[0], self.vocab_size, dtype=weights.dtype)
+        if self.values.dtype in (torch.float16, torch.bfloat16):
+            return self._combine_widened(index, weights)
+        weights = weights.to(self.values.dtype)
+        return F.embedding_bag(index, self.values, mode="sum", per_sample_weights=weights)[:, : self.vocab_size]
+
+    def _combine_widened(self, index: Tensor, weights: Tensor) -> Tensor:
+        """Weighted sums of rows in half precision; on a CPU each distinct row is widened once, columns by columns."""
+        if not (checks.visible(index) and checks.visible(weights)):
+            return (widen(self.values[index]) * weights.unsqueeze(-1)).sum(1)[:, : self.vocab_size]
+        distinct, place = torch.unique(index, return_inverse=True)
+        at_once = max(LEAST_COLUMNS, WIDENED // max(1, distinct.shape[0]))
+        parts = torch.split(self.values[:, : self.vocab_size], at_once, 1)
+        weights = widen(weights)
+        return torch.cat(
+            [
+                F.embedding_bag(place, part[distinct].to(weights.dtype), mode="sum", per_sample_weights=weights)
+                for part in parts
+            ],
+            1,
+        )
 
     def mass(self, index: Tensor) -> Tensor:
         """Row sums."""

@@ -20,7 +20,7 @@ from seqsmooth.smoothing.pools import PooledLaw, PoolName
 from seqsmooth.smoothing.records import Setting, Truth
 from seqsmooth.smoothing.similarity import Similarity
 from seqsmooth.smoothing.token_law import TokenLaw
-from seqsmooth.smoothing.token_matrix import StoredTable, token_chunks
+from seqsmooth.smoothing.token_matrix import StoredTable, all_rows
 
 
 class Hamming(PooledLaw):
@@ -207,12 +207,11 @@ def _substitution(law: Similarity, setting: Setting) -> Tensor:  # (V, V)
     """S without its diagonal and without the undrawn tokens, each row of mass 1, or 0 where nothing is left."""
     similarity = law.table_of(setting)
     table = torch.empty(law.vocab_size, law.vocab_size, dtype=law.units.dtype, device=law.units.device)
-    for tokens in token_chunks(law.vocab_size, law.units.device):
-        rows = similarity.rows(tokens)
-        rows[torch.arange(len(tokens), device=rows.device), tokens] = 0
+    for part, rows in all_rows(similarity, "substitutes"):
+        rows.diagonal(part.start).zero_()
         for token in setting.specials.ids("undrawn"):
             rows[:, token] = 0
-        table[tokens] = rows / rows.sum(-1, keepdim=True).clamp_min(torch.finfo(rows.dtype).tiny)
+        table[part] = rows / rows.sum(-1, keepdim=True).clamp_min(torch.finfo(rows.dtype).tiny)
     return table
 
 

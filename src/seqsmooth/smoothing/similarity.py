@@ -50,8 +50,9 @@ class Similarity(TokenLaw):
             largest entries of each row, and `dropped` says what that loses.
         k: tokens a row, for "sampled" and "top-k".
         tail: "renormalise" or "zero", what "top-k" does about the mass it drops.
-        stored: keep the V x V table; by default up to 20,000 tokens. `torch.float16` keeps it in half the memory, read
-            in half the time, each entry off by 0.05 % or, if it is small, by 3e-8.
+        stored: keep the V x V table; by default up to 20,000 tokens, and beyond that, on a CPU, the rows of the tokens
+            met so far, up to 1.6 GB. False keeps nothing. `torch.float16` keeps the table in half the memory, read in
+            half the time, each entry off by 0.05 % or, if it is small, by 3e-8.
         kinds: a small number for each token: mass stays within a kind, as that of pieces which begin a word. A negative
             one is a token without company, like a `missing` one.
 
@@ -224,10 +225,10 @@ class Similarity(TokenLaw):
             return SoftTarget(ids.narrow(-1, 0, 0), weights.narrow(-1, 0, 0), (Rows(table, ids, weights), *rows))
         stays = (1 - self.alpha) * target.weights
         if self.mode != "sampled":
-            return SoftTarget(target.ids, stays, (Rows(table, target.ids, self.alpha * target.weights), *rows))
+            return SoftTarget(target.ids, stays, (*kept.rows(table, target.ids, self.alpha * target.weights), *rows))
         assert self.k is not None
         tokens = target.ids.flatten()
-        drawn = draw_from(table, tokens.clamp_min(0), self.k, self.units.dtype, generator)
+        drawn = draw_from(kept, table, tokens.clamp_min(0), self.k, self.units.dtype, generator)
         drawn = drawn.masked_fill(tokens.unsqueeze(-1) < 0, IGNORED).view(*target.ids.shape, self.k).flatten(-2)
         weights = (self.alpha / self.k * target.weights).repeat_interleave(self.k, -1)
         return SoftTarget(torch.cat([target.ids, drawn], -1), torch.cat([stays, weights], -1), rows)
@@ -235,11 +236,9 @@ class Similarity(TokenLaw):
     def mix(self, table: RowTable, setting: Setting) -> DenseTable:
         """The rows of a table times M, in full: its mass is then dense anyway."""
         kept = _matrix_of(setting)
-        matrix = kept.matrix(self.units, self.counts)
+        share = 1.0 if self.mode == "dense" and kept.in_full else self.alpha  # then M is kept, and S otherwise
         with torch.autocast(self.units.device.type, enabled=False):
-            plain, product = multiply(table, matrix, self.units)
-            if not (self.mode == "dense" and kept.in_full):  # S is kept, not M
-                product = (1 - self.alpha) * plain.to(product.dtype) + self.alpha * product
+            product = multiply(table, kept, kept.matrix(self.units, self.counts), share, self.units)
             return DenseTable(product, product.sum(-1), mixed=True)
 
     def options(self, setting: Setting | None = None) -> dict[str, object]:

@@ -5,7 +5,9 @@ Rows are made some at a time, so that S need not be in memory as a whole.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import logging
+import time
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from typing import ClassVar, Literal
 
@@ -14,9 +16,11 @@ from torch import Tensor, nn
 
 from seqsmooth.ops import checks
 from seqsmooth.ops.sampling import Generator, categorical
-from seqsmooth.ops.similarity import ROW_ELEMENTS, SimilarityTable
+from seqsmooth.ops.similarity import SimilarityTable, rows_at_once
+from seqsmooth.ops.soft_target import Rows
 from seqsmooth.ops.tables import DenseTable, RowTable, SetTable, SparseTable, UniformTable, padded_rows
 from seqsmooth.smoothing.law import Tables
+from seqsmooth.smoothing.row_store import RowStore
 
 Mode = Literal["dense", "sampled", "top-k"]
 TopTail = Literal["renormalise", "zero"]
@@ -24,11 +28,20 @@ TokenMatrix = DenseTable | SparseTable | SimilarityTable
 """One row a token."""
 STORED_VOCABULARY = 20_000
 """Up to this many tokens the V x V table is kept (1.6 GB of fp32 at the limit); beyond, rows are made when needed."""
+STORED_BYTES = 4 * STORED_VOCABULARY**2
+"""How much the rows of tokens that were met may take beyond that, on a CPU."""
 CHUNK_ROWS = 1024
+QUIET_SECONDS = 2.0
+"""How long a table may take before the log says how far it is, and between two lines that do."""
+
+_log = logging.getLogger(__name__)
 
 
 class KeptMatrix(Tables):
-    """The part of a matrix that is kept between steps: only `known`, where rows are computed when they are needed."""
+    """The part of a matrix that is kept between steps.
+
+    Where rows are computed when they are needed that is `known`, and on a CPU a store of the rows of tokens met so far.
+    """
 
     NAMES: ClassVar[tuple[str, ...]] = ("known", "table", "neighbours", "masses")
 
@@ -47,8 +60,10 @@ class KeptMatrix(Tables):
         table: Tensor | None = None,
         neighbours: Tensor | None = None,
         masses: Tensor | None = None,
+        store: RowStore | None = None,
     ) -> None:
         super().__init__()
+        self.store = store
         self.register_buffer("known", law.known, persistent=False)
         for name, value in (("table", table), ("neighbours", neighbours), ("masses", masses)):
             self.register_buffer(name, value, persistent=False)
@@ -80,6 +95,20 @@ class KeptMatrix(Tables):
             else:
                 self._rows = SparseTable(self.neighbours, table, units.shape[0], distinct=True)
         return self._rows
+
+    def rows(
+        self,
+        matrix: TokenMatrix,
+        tokens: Tensor,  # (..., J); a negative one is none
+        weights: Tensor,  # (..., J)
+    ) -> tuple[Rows, ...]:
+        """Weighted rows of the matrix: on a CPU those in the store, and whatever is not there."""
+        if self.store is None or not isinstance(matrix, SimilarityTable) or not checks.visible(tokens):
+            return (Rows(matrix, tokens, weights),)
+        table, index = self.store.find(matrix, tokens)
+        stored = Rows(table, index, weights)
+        others = tokens.masked_fill(index >= 0, -1)
+        return (stored, Rows(matrix, others, weights)) if bool((others >= 0).any()) else (stored,)
 
     def take(self, other: KeptMatrix) -> None:
         """Overwrite what is kept by that of another law, in place: a CUDA graph that reads it sees the new one."""
@@ -149,9 +178,9 @@ def keep(
     if mode == "top-k":
         assert k is not None
         return _nearest(law, k, tail)
-    if stored is None:
-        stored = law.vocab_size <= STORED_VOCABULARY
-    if not stored:
+    if stored is None and law.vocab_size > STORED_VOCABULARY:
+        return KeptMatrix(law, store=RowStore(STORED_BYTES))
+    if stored is False:
         return KeptMatrix(law)
     share = alpha if mode == "dense" else 1.0  # tokens are drawn from S itself
     return _in_full(law, share, torch.float16 if stored == torch.float16 else law.units.dtype)
@@ -159,12 +188,14 @@ def keep(
 
 def _nearest(law: SimilarityTable, k: int, tail: TopTail) -> KeptMatrix:
     """The k largest entries of each row of S."""
-    best = [law.rows(tokens).topk(k, -1) for tokens in token_chunks(law.vocab_size, law.units.device)]
-    weights = torch.cat([part.values for part in best])
+    weights = law.units.new_empty(law.vocab_size, k)
+    ids = torch.empty_like(weights, dtype=torch.int64)
+    for part, rows in all_rows(law, f"the {k} nearest of each"):
+        weights[part], ids[part] = rows.topk(k, -1)
     total = weights.sum(-1)
     if tail == "renormalise":
-        weights = weights / total.unsqueeze(-1)
-    return KeptMatrix(law, weights, torch.cat([part.indices for part in best]), 1 - total)
+        weights /= total.unsqueeze(-1)
+    return KeptMatrix(law, weights, ids, 1 - total)
 
 
 def _in_full(law: SimilarityTable, share: float, dtype: torch.dtype) -> KeptMatrix:
@@ -172,12 +203,21 @@ def _in_full(law: SimilarityTable, share: float, dtype: torch.dtype) -> KeptMatr
     size = law.vocab_size
     table = padded_rows(size, size, dtype, law.units.device)
     masses = torch.empty_like(table[:, 0], dtype=law.units.dtype)
-    for tokens in token_chunks(size, law.units.device):
-        rows = law.rows(tokens).mul_(share)
-        rows[torch.arange(len(tokens), device=rows.device), tokens] += 1 - share
-        table[tokens, :size] = rows.to(dtype)
-        masses[tokens] = table[tokens].to(masses.dtype).sum(-1)
+    for part, rows in all_rows(law, "rows"):
+        rows.mul_(share).diagonal(part.start).add_(1 - share)
+        table[part, :size] = rows
+        masses[part] = table[part].to(masses.dtype).sum(-1)
     return KeptMatrix(law, table, None, masses)
+
+
+def all_rows(law: SimilarityTable, what: str) -> Iterator[tuple[slice, Tensor]]:
+    """The rows of all tokens, as `SimilarityTable.blocks`; where that takes long, the log says how far it is."""
+    size, last = law.vocab_size, time.monotonic()
+    for part, rows in law.blocks(torch.arange(size, device=law.units.device)):
+        yield part, rows
+        if (now := time.monotonic()) > last + QUIET_SECONDS:
+            _log.info("similarity of %s tokens, %s: %d %%", f"{size:,}", what, 100 * part.stop // size)
+            last = now
 
 
 def rows_of(
@@ -190,42 +230,68 @@ def rows_of(
     return matrix.combine(index, torch.ones_like(index, dtype=dtype))
 
 
+def sum_rows(parts: Sequence[Rows]) -> Tensor:  # (N, V)
+    """Weighted rows of tables, summed in full."""
+    total, *others = [
+        part.table.combine(part.index.clamp_min(0), part.weights.masked_fill(part.index < 0, 0)) for part in parts
+    ]
+    for other in others:
+        total = total + other
+    return total
+
+
 def multiply(
     table: RowTable,
+    kept: KeptMatrix,
     matrix: TokenMatrix,
+    share: float,
     like: Tensor,  # of the type and on the device of the result
-) -> tuple[Tensor, Tensor]:  # (G, V) twice
-    """The rows of a table in full, and the same times a matrix."""
+) -> Tensor:  # (G, V)
+    """The rows of a table times (1 - share) I + share S, in full."""
     if isinstance(table, SparseTable):
-        every = torch.arange(table.size, device=table.ids.device)
-        return rows_of(table, every, table.weights.dtype), matrix.combine(table.ids, table.weights)
-    assert isinstance(table, (DenseTable, SetTable, UniformTable))
+        weights = table.weights.to(like.dtype)
+        product = sum_rows(kept.rows(matrix, table.ids.masked_fill(weights == 0, -1), share * weights))
+        return product if share == 1 else product.scatter_add_(-1, table.ids, (1 - share) * weights)
     if isinstance(table, SetTable):
         table = table.written(like)
+    assert isinstance(table, (DenseTable, UniformTable))
     plain = table.values[:, : matrix.size] if isinstance(table, DenseTable) else table.row(like).unsqueeze(0)
-    product = torch.zeros_like(plain, dtype=like.dtype)
-    for tokens in token_chunks(matrix.size, like.device):
-        rows = rows_of(matrix, tokens, like.dtype)
-        product = product + plain[:, tokens].to(rows.dtype) @ rows
-    return plain, product
+    plain = plain.to(like.dtype)
+    product = (1 - share) * plain
+    for part, rows in _pieces(matrix, like):
+        product.addmm_(plain[:, part], rows, alpha=share)
+    return product
+
+
+def _pieces(matrix: TokenMatrix, like: Tensor) -> Iterator[tuple[slice, Tensor]]:
+    """The rows of all tokens, some at a time."""
+    if isinstance(matrix, SimilarityTable):
+        yield from all_rows(matrix, "their mean")
+        return
+    for start in range(0, matrix.size, CHUNK_ROWS):
+        part = slice(start, start + CHUNK_ROWS)
+        if isinstance(matrix, DenseTable):
+            yield part, matrix.values[part, : matrix.vocab_size].to(like.dtype)
+        else:
+            yield part, rows_of(matrix, torch.arange(matrix.size, device=like.device)[part], like.dtype)
 
 
 def draw_from(
+    kept: KeptMatrix,
     matrix: TokenMatrix,
     tokens: Tensor,  # (n,)
     count: int,
     dtype: torch.dtype,
     generator: Generator | None,
 ) -> Tensor:  # (n, count)
-    """Draws from the rows of tokens, which are never all in memory."""
-    at_once = max(1, ROW_ELEMENTS // matrix.size)
+    """Draws from the rows of tokens, of which few are in full at once."""
+    at_once = rows_at_once(matrix.size, tokens.device)
     drawn = [tokens.new_empty(0, count)]
     for start in range(0, tokens.shape[0], at_once):
-        rows = rows_of(matrix, tokens[start : start + at_once], dtype)
-        drawn.append(categorical(rows, count, generator))
+        some, place = tokens[start : start + at_once], None
+        if checks.visible(some):
+            some, place = torch.unique(some, return_inverse=True)
+        index = some.unsqueeze(-1)
+        rows = sum_rows(kept.rows(matrix, index, torch.ones_like(index, dtype=dtype)))
+        drawn.append(categorical(rows, count, generator, place))
     return torch.cat(drawn)
-
-
-def token_chunks(vocab_size: int, device: torch.device) -> tuple[Tensor, ...]:
-    """All tokens, a thousand at a time."""
-    return torch.split(torch.arange(vocab_size, device=device), CHUNK_ROWS)
