@@ -68,7 +68,7 @@ class SimilarityTable:
     ) -> Tensor:  # (n, V)
         """The law of each token."""
         if not checks.visible(tokens):
-            return self._law(self._reward(tokens), tokens)
+            return self.law(self._reward(tokens), tokens)
         rows = self.units.new_empty(tokens.shape[0], self.vocab_size)
         for part, block in self.blocks(tokens):
             rows[part] = block
@@ -87,7 +87,7 @@ class SimilarityTable:
             some = tokens[start : start + at_once]
             part = slice(start, start + some.shape[0])
             room = [each[: some.shape[0]] for each in memory]
-            yield part, self._law(self._reward(some, room), some, room[0])
+            yield part, self.law(self._reward(some, room), some, room[0])
 
     @cached_property
     def halves(self) -> Embedded:
@@ -134,7 +134,7 @@ class SimilarityTable:
             reward.sub_(ratio, alpha=self.beta)
         return reward
 
-    def _law(
+    def law(
         self,
         reward: Tensor,  # (m, V), which is overwritten
         tokens: Tensor,  # (m,)
