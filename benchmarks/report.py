@@ -68,7 +68,7 @@ def columns(table: TimingTable, report: TimingReport) -> list[ReportColumn]:
             chosen.append(ReportColumn("/ours", partial(_to_ours, table=table, mode=mode)))
         if table.row(table.peer) is not None:
             chosen.append(ReportColumn("/peer", partial(_to_peer, table=table, mode=mode)))
-    if report.benchmark == "step":
+    if report.benchmark == "step" and not is_on_cpu(report):
         chosen.append(ReportColumn("paper", lambda row: paper.beside(row.name) or "-"))
     if table.items not in (None, 1):
         chosen.append(ReportColumn("us each", partial(_each, table=table)))
@@ -117,7 +117,7 @@ def notes(table: TimingTable, report: TimingReport) -> list[str]:
     if bases:
         which = ", whichever does as much" if len(bases) > 1 else ""
         lines.append(f"/ours: times over those of our {' or '.join(bases)}{which}.")
-    if report.benchmark == "step":
+    if report.benchmark == "step" and not is_on_cpu(report):
         lines.append(paper.note())
     return lines
 

@@ -147,7 +147,9 @@ def _parts(benchmark: str, settings: Settings) -> list[Part]:
     if benchmark == "sampler":
         return sampler.parts()
     dtype = settings.dtype or USUAL_DTYPES[settings.kind]
-    return step.parts("bf16" if dtype == "bf16" else "fp32" if settings.kind == "cpu" else "tf32")
+    if settings.kind == "cpu":
+        return step.parts("bf16" if dtype == "bf16" else "fp32", models=step.ON_CPU)
+    return step.parts("bf16" if dtype == "bf16" else "tf32")
 
 
 def _shaped_parts(benchmark: str, settings: Settings) -> list[Part]:

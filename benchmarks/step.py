@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+import importlib
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any, Literal
@@ -11,16 +12,27 @@ import torch
 from torch import Tensor
 
 from benchmarks.harness import Call, Contest, Contestant, Part, again
+from benchmarks.paths import along, named
 from benchmarks.records import TimingTable
 from seqsmooth import rewards
 from seqsmooth.models import Model, RNNsearch, ShowTell, TopDown
 from seqsmooth.ops import checks
+from seqsmooth.packages import is_installed
 from seqsmooth.smoothing import Hamming, Objective, Rewarded, Similarity, Specials
 from seqsmooth.smoothing.sequence_law import SequenceLaw
 from seqsmooth.training import Batch, GraphedStep, Report, TrainingStep, adam
 
 ModelName = Literal["show_tell", "top_down", "rnnsearch"]
-ObjectiveName = Literal["mle", "tok", "seq-hamming", "seq-hamming-5", "seq-cider-5", "tok-seq-cider-5"]
+ObjectiveName = Literal[
+    "mle",
+    "tok",
+    "seq-hamming",
+    "seq-hamming-5",
+    "seq-cider-5",
+    "tok-seq-cider-5",
+    "own-hamming-1",
+    "own-cider-2",
+]
 Precision = Literal["bf16", "tf32", "fp32"]
 MODELS: tuple[ModelName, ...] = ("show_tell", "top_down", "rnnsearch")
 OBJECTIVES: tuple[ObjectiveName, ...] = (
@@ -31,6 +43,8 @@ OBJECTIVES: tuple[ObjectiveName, ...] = (
     "seq-cider-5",
     "tok-seq-cider-5",
 )
+OWN: tuple[ObjectiveName, ...] = ("own-hamming-1", "own-cider-2")
+"""Objectives that feed the decoder prefixes of their own samples, one and two of them: not lazy."""
 PRECISIONS: tuple[Precision, ...] = ("bf16", "tf32", "fp32")
 PAD, BOS, EOS, UNK = range(4)
 SPECIALS = Specials(PAD, BOS, EOS, UNK)
@@ -63,28 +77,44 @@ TINY = Size(
 )
 
 
+ON_CPU: dict[ModelName, Size] = {
+    "show_tell": replace(SIZES["show_tell"], vocabulary=9953),
+    "rnnsearch": SIZES["rnnsearch"],
+}
+"""The models that take part on the CPU."""
 BASE: ObjectiveName = "mle"
+PLAIN, JOEY = "plain torch, F.cross_entropy", "JoeyNMT"
 
 
-def parts(precision: Precision, size: Size | None = None) -> list[Part]:
+def parts(precision: Precision, size: Size | None = None, models: Iterable[ModelName] | None = None) -> list[Part]:
     """One table for each model."""
 
     def part(model: ModelName) -> Part:
         return model, lambda contest: table(model, precision, contest, size)
 
-    return [part(model) for model in MODELS]
+    return [part(model) for model in models or MODELS]
 
 
 def table(model: ModelName, precision: Precision, contest: Contest, size: Size | None = None) -> TimingTable:
     """Compare the objectives on one model: each trains its own copy, which starts from the same weights."""
-    everyone = list(contestants(model, precision, contest.clock.device, size))
-    rows = contest.rows(contest.choose(again(everyone, BASE)), [None])
-    title = f"step: {model}, {precision}, a whole training step"
-    return TimingTable(title, {"name": model, "precision": precision}, rows)
+    device, peer, base = contest.clock.device, None, str(BASE)
+    everyone = list(contestants(model, precision, device, size))
+    if contest.paths:
+        size = ON_CPU[model] if size is None else size
+        everyone = list(contestants(model, precision, device, size, (*OBJECTIVES, *OWN)))
+        peer, base = PLAIN, named(BASE, contest.paths[0])
+        everyone = along(everyone, contest.paths) + list(theirs(model, size, named(BASE, contest.paths[-1])))
+    rows = contest.rows(contest.choose(again(everyone, base), peer), [None], peer=peer)
+    title = f"step: {model}{contest.where}, {precision}, a whole training step"
+    return TimingTable(title, {"name": model, "precision": precision} | contest.facts, rows, peer=peer)
 
 
 def contestants(
-    model: ModelName, precision: Precision, device: torch.device, size: Size | None = None
+    model: ModelName,
+    precision: Precision,
+    device: torch.device,
+    size: Size | None = None,
+    objectives: Iterable[ObjectiveName] | None = None,
 ) -> Iterator[Contestant[None]]:
     """A step for each objective."""
 
@@ -97,8 +127,32 @@ def contestants(
 
         return Call(eager, capture=bench.capture)
 
-    for objective in OBJECTIVES:
+    for objective in objectives or OBJECTIVES:
         yield Contestant(objective, True, partial(bind, objective), against=BASE)
+
+
+def theirs(model: ModelName, size: Size, against: str) -> Iterator[Contestant[None]]:
+    """The same model in plain torch, and JoeyNMT's where it is installed; both train by MLE."""
+    peers: Any = importlib.import_module("benchmarks.step_peers")  # which knows the sizes of this file
+    makers: dict[str, Callable[[Batch], Callable[[], object]]] = {}
+    kind = {"show_tell": peers.PlainShowTell, "rnnsearch": peers.PlainRNNsearch}[model]
+    makers[PLAIN] = lambda batch: peers.plain(kind(size), batch)
+    if model == "rnnsearch" and is_installed("joeynmt"):
+        makers[JOEY] = lambda batch: peers.joeynmt(size, batch)
+
+    def bind(make: Callable[[Batch], Callable[[], object]], _: None) -> Call:
+        source = torch.Generator().manual_seed(0)
+        torch.manual_seed(0)
+        step = make(make_batch(model, size, source, torch.device("cpu")))
+
+        def call() -> tuple[Tensor, ...]:
+            step()
+            return ()
+
+        return Call(call)
+
+    for name, make in makers.items():
+        yield Contestant(name, False, partial(bind, make), against=against)
 
 
 @dataclass(frozen=True, eq=False)
@@ -133,7 +187,7 @@ def build(
 
     Args:
         model: which model.
-        objective: which objective; all are lazy.
+        objective: which objective; all are lazy but those of `OWN`.
         device: where.
         precision: "bf16" is autocast; "tf32" and "fp32" set torch's precision of matrix products for the whole process.
         size: that of the paper by default.
@@ -141,11 +195,11 @@ def build(
         options: more arguments of the model.
     """
     checks.one_of("model", model, MODELS)
-    checks.one_of("objective", objective, OBJECTIVES)
+    checks.one_of("objective", objective, (*OBJECTIVES, *OWN))
     checks.one_of("precision", precision, PRECISIONS)
     size = SIZES[model] if size is None else size
     home = torch.device(device)
-    source = torch.Generator().manual_seed(seed)
+    source, words = torch.Generator().manual_seed(seed), torch.Generator().manual_seed(seed)
     torch.manual_seed(seed)
     torch.set_float32_matmul_precision("high" if precision == "tf32" else "highest")
     network = _model(model, size, options).to(home)
@@ -156,22 +210,26 @@ def build(
         clip=5.0,
         autocast=torch.bfloat16 if precision == "bf16" else None,
     )
-    return StepBench(f"{model}/{objective}/{precision}", step, make_batch(model, size, source, home))
+    return StepBench(f"{model}/{objective}/{precision}", step, make_batch(model, size, words, home))
 
 
 def make_objective(name: ObjectiveName, size: Size, source: torch.Generator, device: torch.device) -> Objective:
     """An objective by name, its embeddings random and its document frequencies those of random captions."""
     sequence: SequenceLaw | None = None
-    if name.startswith("seq-hamming"):
+    own = {"own-hamming-1": 1, "own-cider-2": 2}.get(name)
+    if name == "own-hamming-1":
+        sequence = Hamming(tau=0.3, pool="refs", alpha=0.5, samples=own)
+    elif name.startswith("seq-hamming"):
         sequence = Hamming(tau=0.3, pool="refs", alpha=0.5, samples=5 if name == "seq-hamming-5" else None)
-    elif name.endswith("cider-5"):
+    elif "cider" in name:
         reward = rewards.Cider(_frequencies(size, source))
-        sequence = Rewarded(reward, Hamming(tau=0.3, pool="refs"), tau=0.5, samples=5, alpha=0.5)
+        sequence = Rewarded(reward, Hamming(tau=0.3, pool="refs"), tau=0.5, samples=own or 5, alpha=0.5)
     token = None
     if name.startswith("tok"):
         vectors = torch.randn(size.vocabulary, size.vectors, generator=source).to(device)
         token = Similarity(vectors, tau=0.18, alpha=0.7, stored=torch.float16)
-    return Objective(sequence, token, specials=SPECIALS, vocab_size=size.vocabulary).to(device)
+    made = Objective(sequence, token, lazy=own is None, specials=SPECIALS, vocab_size=size.vocabulary)
+    return made.to(device)
 
 
 def make_batch(model: ModelName, size: Size, source: torch.Generator, device: torch.device) -> Batch:
