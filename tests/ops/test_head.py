@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from types import ModuleType
 
 import pytest
 import torch
@@ -13,13 +14,13 @@ from torch.nn import functional as F
 from torch.utils._python_dispatch import TorchDispatchMode
 
 import seqsmooth as ss
-from seqsmooth.ops import head
-from seqsmooth.ops.cross_entropy import Job, losses
+from seqsmooth.ops import cpu, head
+from seqsmooth.ops.cross_entropy import Job, Reduction, as_target, losses
 from seqsmooth.ops.similarity import SimilarityTable
 from seqsmooth.ops.soft_target import Rows
 from seqsmooth.ops.tables import DenseTable, SparseTable
 
-N, D, V = 7, 5, 11
+N, D, V = 7, 6, 11
 EMPTY = -100
 EXACT = {"rtol": 1e-12, "atol": 1e-12}
 LABELS = torch.tensor([0, 10, EMPTY, 4, 4, EMPTY, 7])
@@ -109,18 +110,42 @@ def test_no_more_than_a_chunk_of_logits(kind: str, chunk: int, grad: bool) -> No
         loss = ss.linear_cross_entropy(inputs[0], inputs[1], target, bias=inputs[2], chunk=chunk)
         if grad:
             torch.autograd.grad(loss, inputs)
+    kept = int(as_target(target).kept().sum())
+    pieces = -(-kept // chunk)
+    assert seen.most == -(-kept // pieces) * V <= chunk * V
+
+
+@pytest.mark.parametrize("chunk", [1, 3, N, N + 4])
+def test_no_more_than_a_chunk_where_it_is_computed_again(chunk: int) -> None:
+    inputs = leaves(bias=True)
+    with Logits() as seen:
+        loss = ss.linear_cross_entropy(inputs[0], inputs[1], LABELS, bias=inputs[2], chunk=chunk, reduction="none")
+        torch.autograd.grad(loss.sum(), inputs)
     assert seen.most == min(chunk, N) * V
 
 
-def test_the_default_chunk_is_a_number_of_logits(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(head, "CHUNK_ELEMENTS", 2 * V + 1)
+@pytest.mark.parametrize(("module", "reduction"), [(cpu, "mean"), (head, "none")])
+def test_the_default_chunk_is_a_number_of_logits(
+    module: ModuleType, reduction: Reduction, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    labels = LABELS.clamp_min(0)
+    monkeypatch.setattr(cpu, "LEAST_ROWS", 1)
+    monkeypatch.setattr(module, "CHUNK_ELEMENTS", 2 * V + 1)
     with Logits() as seen:
-        ss.linear_cross_entropy(random(N, D), random(V, D), LABELS)
+        ss.linear_cross_entropy(random(N, D), random(V, D), labels, reduction=reduction)
     assert seen.most == 2 * V
-    monkeypatch.setattr(head, "CHUNK_ELEMENTS", V - 1)
+    monkeypatch.setattr(module, "CHUNK_ELEMENTS", V - 1)
     with Logits() as seen:
-        ss.linear_cross_entropy(random(N, D), random(V, D), LABELS)
+        ss.linear_cross_entropy(random(N, D), random(V, D), labels, reduction=reduction)
     assert seen.most == V
+
+
+def test_enough_rows_for_a_good_product(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(cpu, "CHUNK_ELEMENTS", V)
+    monkeypatch.setattr(cpu, "LEAST_ROWS", 3)
+    with Logits() as seen:
+        ss.linear_cross_entropy(random(6, D), random(V, D), torch.zeros(6, dtype=torch.int64))
+    assert seen.most == 3 * V
 
 
 @contextmanager
@@ -138,10 +163,11 @@ def saved_for_backward() -> Iterator[list[Tensor]]:
 def test_no_logits_wait_for_the_backward_pass() -> None:
     hidden, weight = leaves(bias=False)
     with saved_for_backward() as saved:
-        ss.linear_cross_entropy(hidden, weight, LABELS)
+        ss.linear_cross_entropy(hidden, weight, LABELS, reduction="none")
     assert any(tensor.shape[-1:] == (V,) for tensor in saved)
     with saved_for_backward() as saved:
-        ss.linear_cross_entropy(hidden, weight, LABELS, chunk=2)
+        ss.linear_cross_entropy(hidden, weight, LABELS)
+        ss.linear_cross_entropy(hidden, weight, LABELS, chunk=2, reduction="none")
     assert not any(tensor.shape[-1:] == (V,) for tensor in saved)
 
 

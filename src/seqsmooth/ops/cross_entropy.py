@@ -48,7 +48,7 @@ class Job:
         if self.stream is not None:
             torch.cuda.current_stream(self.stream.device).wait_stream(self.stream)
 
-    def __getitem__(self, part: slice) -> Job:
+    def __getitem__(self, part: slice | Tensor) -> Job:
         """Some of the rows."""
         flat = self.flat()
         labels = None if flat.labels is None else flat.labels[part]
@@ -102,8 +102,8 @@ def cross_entropy(
         reduction: "mean" over the positions kept, "sum", or "none" (shape ...).
         num_items: what "mean" divides by instead: the number of targets of the whole step, when this call sees only one
             of its micro-batches.
-        inplace: let the gradient take the memory of the logits, which are gone after the call. Kernels do so, where the
-            losses are reduced; plain torch does not. Torch complains in the backward pass if the logits were needed.
+        inplace: let the gradient take the memory of the logits, which are gone after the call, where the losses are
+            reduced. Torch complains in the backward pass if the logits were needed.
 
     Examples:
         >>> logits = torch.tensor([[2.0, 0.0, 0.0]])
@@ -148,12 +148,13 @@ def losses(
     logits: Tensor,  # (..., V), of N rows
     job: Job,
 ) -> RowLosses:
-    """Cross entropy, entropy and NLL of rows of logits, by kernels where they can run."""
+    """Cross entropy, entropy and NLL of rows of logits, in one pass where it serves."""
     job.wait()
-    if dispatch.uses_kernels(logits):
-        parts = dispatch.kernels("sorted_target").fitting(job.target)
+    engine = dispatch.engine(logits)
+    if engine is not None:
+        parts = engine.fitting(job.target)
         if parts is not None:
-            return RowLosses(*dispatch.kernels("autograd").row_losses(logits, job, parts))
+            return RowLosses(*dispatch.fused().row_losses(engine, logits, job, parts))
     return plain_losses(logits, job)
 
 
@@ -161,7 +162,7 @@ def plain_losses(
     logits: Tensor,  # (..., V), of N rows
     job: Job,
 ) -> RowLosses:
-    """Cross entropy, entropy and NLL in plain torch, whatever the environment says."""
+    """Cross entropy, entropy and NLL by formulas that autograd, `torch.func` and compilers can follow."""
     logits = logits.reshape(-1, logits.shape[-1])
     kept = job.target.kept(job.ignore_index).flatten()
     settled = job.target.settle(job.ignore_index)

@@ -25,6 +25,10 @@ from seqsmooth.ops import checks, native
 Choice = Literal["auto", "torch", "native", "triton"]
 CHOICES: tuple[Choice, ...] = ("auto", "torch", "native", "triton")
 VARIABLE = "SEQSMOOTH_KERNELS"
+PLAIN = (Tensor, torch.nn.Parameter)
+"""Classes whose numbers are where their pointers say."""
+FLOATS = (torch.float32, torch.float64, torch.bfloat16, torch.float16)
+"""Types of logits on a CPU."""
 # `os.environ.get` encodes and decodes at each look, which is a large part of a small launch.
 _ENVIRONMENT: dict[Any, Any] = os.environ._data  # type: ignore[attr-defined]
 _KEY, _INTERPRETED = (os.environ.encodekey(name) for name in (VARIABLE, "TRITON_INTERPRET"))
@@ -71,6 +75,32 @@ def uses_kernels(*values: Tensor | None) -> bool:
         rule = "'auto' or 'torch' for tensors on the CPU (or set TRITON_INTERPRET=1)"
         raise checks.wrong(VARIABLE, rule, repr(asked))
     return True
+
+
+def engine(*values: Tensor | None) -> Any | None:
+    """What passes once over rows of logits, see `seqsmooth.ops.fused`.
+
+    None where derivatives must be left to autograd: in transforms and compilers, and for tensors of other devices,
+    types and classes.
+    """
+    if uses_kernels(*values):
+        return kernels("engine")
+    if torch.compiler.is_compiling() or forward_ad._current_level >= 0:
+        return None
+    for value in values:
+        if value is not None and not (type(value) in PLAIN and value.dtype in FLOATS and checks.visible(value)):
+            return None
+    return _room("cpu")
+
+
+def fused() -> Any:
+    """The pass in autograd, imported when it is first needed: it imports the formulas it falls back on."""
+    return _room("fused")
+
+
+@cache
+def _room(name: str) -> Any:
+    return import_module(f"seqsmooth.ops.{name}")
 
 
 @cache

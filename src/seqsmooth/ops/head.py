@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import torch
 from torch import Tensor
@@ -22,7 +22,7 @@ from seqsmooth.ops.products import linear
 from seqsmooth.ops.soft_target import IGNORED, SoftTarget
 
 if TYPE_CHECKING:
-    from seqsmooth.ops.kernels.autograd import Logits
+    from seqsmooth.ops.fused import Engine
 
 CHUNK_ELEMENTS = 2**26
 """Logits in memory at once by default: 256 MiB of fp32."""
@@ -41,8 +41,8 @@ def linear_cross_entropy(
 ) -> Tensor:  # (), or (...) where not reduced
     """`cross_entropy(hidden @ weight.T + bias, target)` with at most `chunk` rows of logits in memory.
 
-    Gradients are exact. The kernels compute them in the forward pass, chunk by chunk; plain torch, and
-    `reduction="none"`, compute each chunk again in the backward pass.
+    Gradients are exact, and computed in the forward pass, chunk by chunk. With `reduction="none"`, for learned targets
+    and inside `torch.func` and `torch.compile`, each chunk is computed again in the backward pass.
 
     Args:
         hidden: last hidden states.
@@ -52,7 +52,8 @@ def linear_cross_entropy(
         ignore_index: the id of an empty slot (or label).
         reduction: as in `cross_entropy`.
         num_items: as in `cross_entropy`.
-        chunk: rows a chunk; by default as many as make 2**26 logits, or with kernels 1 GiB of them.
+        chunk: rows a chunk; by default as many as make 16 MiB of fp32 logits on a CPU (but 256 at least), 1 GiB with
+            kernels, and 2**26 logits where they are computed again.
 
     Examples:
         >>> from seqsmooth import SoftTarget, cross_entropy
@@ -101,17 +102,18 @@ class Head:
         if hidden.dim() != 2 and not hidden.is_contiguous():
             hidden = hidden.reshape(-1, hidden.shape[-1])  # one copy, of which the graph knows
         self.hidden, self.weight, self.bias, self.chunk = hidden, weight, bias, chunk
-        self._fused = dispatch.uses_kernels(hidden, weight, bias)
-        self._first: Logits | None = None
-        if begin and self._fused:
-            self._first = dispatch.kernels("autograd").Logits.first(hidden, weight, chunk)
+        self._engine: Engine | None = dispatch.engine(hidden, weight, bias)
+        self._first: Any = None
+        if begin and self._engine is not None:
+            self._first = self._engine.begin(hidden, weight, chunk)
 
     def losses(self, job: Job) -> RowLosses:
         """`losses` of the logits."""
         first, self._first = self._first, None  # its memory is free again as soon as may be
-        if job.reduced and self._fused and dispatch.kernels("sorted_target").fitting(job.target) is not None:
-            given = (self.hidden, self.weight, self.bias, job)
-            return RowLosses(*dispatch.kernels("autograd").head_losses(*given, self.chunk, first))
+        engine = self._engine
+        if job.reduced and engine is not None and engine.fitting(job.target) is not None:
+            given = (self.hidden, self.weight, self.bias, job, self.chunk, first)
+            return RowLosses(*dispatch.fused().head_losses(engine, *given))
         del first
         job.wait()
         return job.reduce(_again_in_backward(self.hidden, self.weight, self.bias, job.per_row(), self.chunk))

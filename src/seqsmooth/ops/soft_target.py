@@ -173,7 +173,7 @@ class SoftTarget:
         # The background covers every token but the excluded, so the listed ones of those give their share of it back.
         return cls(slots, logprobs.exp() - torch.where(inside, share, 0), (rows,))
 
-    def __getitem__(self, part: slice) -> SoftTarget:
+    def __getitem__(self, part: slice | Tensor) -> SoftTarget:
         """Some of the positions, along the first dimension."""
         rows = tuple([Rows(row.table, row.index[part], row.weights[part]) for row in self.rows])
         return SoftTarget(self.ids[part], self.weights[part], rows)

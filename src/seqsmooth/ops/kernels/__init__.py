@@ -6,6 +6,6 @@ pays nothing and misses nothing.
 Two chains lead from the host to what a program does:
 
 - Targets: `targets` launches `target_kernels`, which read the law by `sites`.
-- Losses: `autograd` calls `soft_cross_entropy`, which launches `rows` and `similarity` on what `sorted_target` has
+- Losses: `engine` calls `soft_cross_entropy`, which launches `rows` and `similarity` on what `sorted_target` has
   sorted; they read its parts by `target_parts`, and `finishing` sums and rescales.
 """

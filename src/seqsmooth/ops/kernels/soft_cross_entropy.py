@@ -102,8 +102,8 @@ def run(
     prepared: Prepared,
     logits: Tensor,  # (N, V)
     gradient: Tensor | None,  # (N, V)
-    bias: Tensor | None,  # (V,)
     results: tuple[Tensor, Tensor],  # (N,) each
+    bias: Tensor | None = None,  # (V,)
 ) -> Tensor:  # (4, N)
     """Losses of rows, and their gradient where there is a place for it."""
     state = results[0].new_empty(4, logits.shape[0])

@@ -1,8 +1,166 @@
-/* Soft-target cross entropy over rows of logits, for the CPU. */
+/* Cross entropy against soft targets on the CPU: losses and gradients of rows of logits in one pass. */
+
+#define _POSIX_C_SOURCE 200112L
+
+#include <math.h>
+#include <pthread.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "numbers.h"
+#include "rows.h"
 
 #define EXPORT __attribute__((visibility("default")))
+#define TILE 2048 /* numbers that are added up in single precision */
+#define BLOCK 64 /* numbers of 16 bits that are read at a time */
+#define LEAST_WORK 65536 /* logits for which another thread is worth its start */
+#define MOST_THREADS 256
 
-EXPORT int seqsmooth_native_version(void)
-{
+static int is_kept(const Pass *pass, int64_t row) {
+    for (int64_t k = 0; k < pass->slots; k++)
+        if (pass->ids[row * pass->slots + k] != pass->ignore) return 1;
+    for (int64_t p = 0; p < pass->parts; p++)
+        for (int64_t j = 0; j < pass->part[p].count; j++)
+            if (pass->part[p].index[row * pass->part[p].count + j] >= 0) return 1;
+    return 0;
+}
+
+static inline double entry(const Part *part, int64_t place) {
+    switch (part->type) {
+    case TYPE_FLOAT: return ((const float *)part->values)[place];
+    case TYPE_DOUBLE: return ((const double *)part->values)[place];
+    case TYPE_BFLOAT16: return of_bfloat16(((const uint16_t *)part->values)[place]);
+    default: return of_half(((const uint16_t *)part->values)[place]);
+    }
+}
+
+/* What each token of a background gets. */
+static double even_share(const Part *part, int64_t row) {
+    double weight = 0;
+    for (int64_t j = 0; j < part->count; j++)
+        if (part->index[row * part->count + j] >= 0) weight += part->weights[row * part->count + j];
+    return weight * part->share;
+}
+
+#define LOGIT float
+#define REAL float
+#define TYPE_REAL TYPE_FLOAT
+#define EXP exp_float
+#define SAME 1
+#define NAME float
+#include "rows_of.h"
+#undef LOGIT
+#undef REAL
+#undef TYPE_REAL
+#undef EXP
+#undef NAME
+
+#define LOGIT double
+#define REAL double
+#define TYPE_REAL TYPE_DOUBLE
+#define EXP exp_double
+#define NAME double
+#include "rows_of.h"
+#undef LOGIT
+#undef REAL
+#undef TYPE_REAL
+#undef EXP
+#undef SAME
+#undef NAME
+
+#define LOGIT uint16_t
+#define REAL float
+#define TYPE_REAL TYPE_FLOAT
+#define EXP exp_float
+#define SAME 0
+#define NAME bfloat16
+#define READ read_bfloat16
+#define WRITE write_bfloat16
+#include "rows_of.h"
+#undef NAME
+#undef READ
+#undef WRITE
+
+#define NAME half
+#define READ read_half
+#define WRITE write_half
+#include "rows_of.h"
+
+/* Whether every id is one of the vocabulary, and every index one of its table. */
+static int is_in_range(const Pass *pass, int64_t row) {
+    const uint64_t size = (uint64_t)pass->vocabulary;
+    for (int64_t k = 0; k < pass->slots; k++) {
+        int64_t token = pass->ids[row * pass->slots + k];
+        if (token != pass->ignore && (uint64_t)token >= size) return 0;
+    }
+    if (pass->labels && pass->labels[row] != pass->ignore && (uint64_t)pass->labels[row] >= size) return 0;
+    for (int64_t p = 0; p < pass->parts; p++) {
+        const Part *part = pass->part + p;
+        for (int64_t j = 0; j < part->count; j++) {
+            int64_t index = part->index[row * part->count + j];
+            if (index < 0) continue;
+            if (index >= part->size) return 0;
+            if (part->kind != PART_LIST) continue;
+            for (int64_t k = 0; k < part->length; k++)
+                if ((uint64_t)part->ids[index * part->length + k] >= size) return 0;
+        }
+    }
     return 1;
+}
+
+typedef struct {
+    const Pass *pass;
+    int64_t start, end;
+    int result;
+} Task;
+
+static void *run_rows(void *given) {
+    Task *task = given;
+    const Pass *pass = task->pass;
+    size_t width = pass->type == TYPE_DOUBLE ? sizeof(double) : sizeof(float);
+    size_t room = (size_t)(pass->vocabulary + 15) / 16 * 16;
+    void *memory = NULL;
+    task->result = posix_memalign(&memory, 64, 3 * room * width) ? OUT_OF_MEMORY : FINE;
+    if (task->result) return NULL;
+    for (int64_t row = task->start; row < task->end; row++) {
+        if (!is_in_range(pass, row)) {
+            task->result = OUT_OF_RANGE;
+            break;
+        }
+        switch (pass->type) {
+        case TYPE_FLOAT: one_row_float(pass, row, memory); break;
+        case TYPE_DOUBLE: one_row_double(pass, row, memory); break;
+        case TYPE_BFLOAT16: one_row_bfloat16(pass, row, memory); break;
+        default: one_row_half(pass, row, memory);
+        }
+    }
+    free(memory);
+    return NULL;
+}
+
+/* Losses, and the gradient where there is a place for it; FINE, or what went wrong. */
+EXPORT int seqsmooth_rows(const Pass *pass) {
+    Task tasks[MOST_THREADS];
+    pthread_t threads[MOST_THREADS];
+    int started[MOST_THREADS];
+    for (int64_t p = 0; p < pass->parts; p++) /* the tokens that a background leaves out are the same for all rows */
+        if (pass->part[p].kind == PART_UNIFORM)
+            for (int64_t k = 0; k < pass->part[p].length; k++)
+                if ((uint64_t)pass->part[p].ids[k] >= (uint64_t)pass->vocabulary) return OUT_OF_RANGE;
+    int64_t count = pass->rows * pass->vocabulary / LEAST_WORK + 1;
+    if (count > pass->threads) count = pass->threads;
+    if (count > pass->rows) count = pass->rows;
+    if (count > MOST_THREADS) count = MOST_THREADS;
+    if (count < 1) count = 1;
+    for (int64_t t = 0; t < count; t++)
+        tasks[t] = (Task){pass, pass->rows * t / count, pass->rows * (t + 1) / count, FINE};
+    for (int64_t t = 1; t < count; t++) started[t] = pthread_create(threads + t, NULL, run_rows, tasks + t) == 0;
+    run_rows(tasks);
+    int result = tasks[0].result;
+    for (int64_t t = 1; t < count; t++) {
+        if (started[t]) pthread_join(threads[t], NULL);
+        else run_rows(tasks + t);
+        if (tasks[t].result) result = tasks[t].result;
+    }
+    return result;
 }

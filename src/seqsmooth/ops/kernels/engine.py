@@ -1,54 +1,26 @@
-"""The loss kernels in autograd: the gradient is ready when the loss is."""
+"""What `seqsmooth.ops.fused` asks of the kernels: to pass over rows of logits, and over the logits of a head."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any
 
 import torch
 from torch import Tensor
 
-from seqsmooth.ops import checks
-from seqsmooth.ops.cross_entropy import Job, plain_losses
+from seqsmooth.ops.cross_entropy import Job
 from seqsmooth.ops.kernels import finishing
 from seqsmooth.ops.kernels.launching import launch
 from seqsmooth.ops.kernels.sizes import blocks
 from seqsmooth.ops.kernels.soft_cross_entropy import FOLDED, Prepared, empty_losses, prepare, run, run_again
-from seqsmooth.ops.kernels.sorted_target import Parts, sort_parts
+from seqsmooth.ops.kernels.sorted_target import fitting, sort_parts
 from seqsmooth.ops.tables import padded
+
+__all__ = ["Logits", "begin", "empty_losses", "fitting", "head", "prepare", "rescale", "run", "run_again", "total"]
 
 CHUNK_BYTES = 2**30
 """Logits of the head in memory at once, by default."""
 ALIGNED = 8
 """Numbers that fast kernels of matrix products read at once."""
-
-
-def row_losses(
-    logits: Tensor,  # (..., V), of N rows
-    job: Job,
-    parts: Parts,
-) -> tuple[Tensor, Tensor]:
-    """Smoothed loss and NLL: two numbers if the job is reduced, or else two of shape (N,)."""
-    if logits.stride(-1) != 1 or (logits.dim() != 2 and not logits.is_contiguous()):
-        logits = logits.reshape(-1, logits.shape[-1]).contiguous()  # one copy, of which the graph knows
-    smoothed, nll = _RowLosses.apply(logits, job, parts)
-    return smoothed, nll
-
-
-def head_losses(
-    hidden: Tensor,  # (..., D), of N rows
-    weight: Tensor,  # (V, D)
-    bias: Tensor | None,  # (V,)
-    job: Job,
-    chunk: int | None,
-    first: Logits | None = None,
-) -> tuple[Tensor, Tensor]:
-    """Smoothed loss and NLL of a reduced job, from hidden states, with at most `chunk` rows of logits in memory.
-
-    `first` is used up.
-    """
-    smoothed, nll = _HeadLosses.apply(hidden, weight, bias, job, chunk, first)
-    return smoothed, nll
 
 
 @dataclass(frozen=True, eq=False)
@@ -106,99 +78,17 @@ class Logits:
         return self.buffer.as_strided((rows, columns), (self.buffer.shape[1], 1))
 
 
-class _RowLosses(torch.autograd.Function):
-    @staticmethod
-    def forward(ctx: Any, logits: Tensor, job: Job, parts: Parts) -> tuple[Tensor, Tensor]:
-        rows = _in_rows(logits)  # here, where no graph has to hear of it
-        ctx.prepared = prepare(job, parts, rows)
-        wanted = ctx.needs_input_grad[0]
-        ctx.overwritten = wanted and job.inplace and job.reduced
-        if ctx.overwritten:
-            ctx.gradient = rows.detach()
-            torch.autograd.graph.increment_version(logits)  # whoever saved the logits for a backward pass gets an error
-        else:
-            ctx.gradient = rows.new_empty(rows.shape) if wanted else None
-        ctx.shape = logits.shape
-        ctx.save_for_backward(logits if wanted and not ctx.overwritten else None)
-        by_row = empty_losses(rows)
-        run(ctx.prepared, rows, ctx.gradient, None, by_row)
-        results = _summed(by_row, job) if job.reduced else by_row
-        ctx.mark_non_differentiable(results[1])
-        ctx.set_materialize_grads(False)  # or else zeros would be allocated for that one
-        return results
-
-    @staticmethod
-    def backward(ctx: Any, upstream: Tensor | None, _: None) -> tuple[Tensor | None, ...]:
-        if upstream is None:  # as below a function that cuts the graph
-            return None, None, None
-        job: Job = ctx.prepared.job
-        gradient, ctx.gradient = ctx.gradient, None  # given away: a second pass through the graph makes its own
-        if ctx.overwritten:
-            once = gradient is not None and not torch.is_grad_enabled()
-            checks.must(once, "inplace", "False for a second backward pass, since the logits are gone", True)
-            _rescale((gradient,), upstream, job)
-            return gradient.view(ctx.shape), None, None
-        (logits,) = ctx.saved_tensors
-        if torch.is_grad_enabled():
-            (again,) = torch.autograd.grad(plain_losses(logits, job)[0], logits, upstream, create_graph=True)
-            return again, None, None
-        rows = _in_rows(logits)
-        if gradient is None:
-            gradient = rows.new_empty(rows.shape)
-            run(ctx.prepared, rows, gradient, None, empty_losses(rows))
-        run_again(ctx.prepared, rows, gradient, upstream)
-        return gradient.view(ctx.shape), None, None
-
-
-class _HeadLosses(torch.autograd.Function):
-    @staticmethod
-    def forward(
-        ctx: Any,
-        hidden: Tensor,
-        weight: Tensor,
-        bias: Tensor | None,
-        job: Job,
-        chunk: int | None,
-        first: Logits | None,
-    ) -> tuple[Tensor, Tensor]:
-        ctx.job, ctx.chunk = job, chunk
-        ctx.wanted = tuple(ctx.needs_input_grad[:3])
-        ctx.save_for_backward(hidden, weight, bias)
-        first = first or Logits.first(hidden, weight, chunk)
-        results, ctx.gradients = _chunked(hidden, weight, bias, job, first, ctx.wanted)
-        ctx.mark_non_differentiable(results[1])
-        ctx.set_materialize_grads(False)  # or else zeros would be allocated for that one
-        return results
-
-    @staticmethod
-    def backward(ctx: Any, upstream: Tensor | None, _: None) -> tuple[Tensor | None, ...]:
-        if upstream is None:
-            return (None,) * 6
-        job: Job = ctx.job
-        if ctx.gradients is not None and not torch.is_grad_enabled():
-            gradients, ctx.gradients = ctx.gradients, None  # given away: a second pass through the graph makes its own
-            _rescale(gradients, upstream, job)
-            return (*gradients, None, None, None)
-        hidden, weight, bias = ctx.saved_tensors
-        if torch.is_grad_enabled():
-            given = [value for value, wanted in zip((hidden, weight, bias), ctx.wanted, strict=True) if wanted]
-            total = plain_losses(torch.nn.functional.linear(hidden, weight, bias), job)[0]
-            slopes = iter(torch.autograd.grad(total, given, upstream, create_graph=True))
-            return (*(next(slopes) if wanted else None for wanted in ctx.wanted), None, None, None)
-        gradients = _chunked(hidden, weight, bias, job, Logits.first(hidden, weight, ctx.chunk), ctx.wanted)[1]
-        _rescale(gradients, upstream, job)
-        return (*gradients, None, None, None)
-
-
-def _chunked(
-    hidden: Tensor,
-    weight: Tensor,
-    bias: Tensor | None,
+def head(
+    hidden: Tensor,  # (..., D), of N rows
+    weight: Tensor,  # (V, D)
+    bias: Tensor | None,  # (V,)
     job: Job,
-    buffer: Logits,
+    chunk: int | None,
+    first: Logits | None,
     wanted: tuple[bool, ...],
 ) -> tuple[tuple[Tensor, Tensor], tuple[Tensor | None, ...]]:
     """The losses, and the gradients that are wanted, chunk by chunk through one buffer of logits."""
+    buffer = first or Logits.first(hidden, weight, chunk)
     shape = hidden.shape
     hidden = hidden.reshape(-1, shape[-1])
     count, vocab_size, most = hidden.shape[0], weight.shape[0], buffer.rows
@@ -219,11 +109,11 @@ def _chunked(
         job.wait()  # only now, so that targets may still be in the making while the first logits are
         into = logits if learns else None
         if part is None:
-            marks = run(_prepared(job, logits), logits, into, bias, losses)
+            marks = run(_prepared(job, logits), logits, into, losses, bias)
         else:
             job = job.flat()  # once: after that it is
             results = losses[0][part], losses[1][part]
-            marks = run(_prepared(job[part], logits), logits, into, bias, results)
+            marks = run(_prepared(job[part], logits), logits, into, results, bias)
         if for_hidden is not None:
             torch.mm(whole, buffer.matrix, out=for_hidden if part is None else for_hidden[part])
         if wanted[1]:
@@ -245,12 +135,12 @@ def _chunked(
         None if for_weight is None else for_weight.to(weight.dtype),
         None if for_bias is None or bias is None else for_bias.to(bias.dtype),
     )
-    return _summed(losses, job), gradients
+    return total(losses, job), gradients
 
 
-def _in_rows(values: Tensor) -> Tensor:  # (N, V)
-    """One row a position, without a copy."""
-    return values if values.dim() == 2 else values.view(-1, values.shape[-1])
+def begin(hidden: Tensor, weight: Tensor, chunk: int | None) -> Logits:
+    """Ask for the first logits: the GPU computes them while the host is busy with targets."""
+    return Logits.first(hidden, weight, chunk)
 
 
 def _prepared(job: Job, logits: Tensor) -> Prepared:
@@ -269,16 +159,17 @@ def _emptied(states: Tensor, state: Tensor) -> Tensor:
     return clean
 
 
-def _summed(losses: tuple[Tensor, Tensor], job: Job) -> tuple[Tensor, Tensor]:
+def total(losses: tuple[Tensor, Tensor], job: Job) -> tuple[Tensor, Tensor]:
+    """Losses of rows, reduced."""
     smoothed, nll = losses
-    total, total_nll = smoothed.new_empty(()), smoothed.new_empty(())
-    given = (smoothed, nll, smoothed.shape[0], job.items, job.factor, total, total_nll)
+    of_smoothed, of_nll = smoothed.new_empty(()), smoothed.new_empty(())
+    given = (smoothed, nll, smoothed.shape[0], job.items, job.factor, of_smoothed, of_nll)
     launch(finishing.summed, (1,), given, {"COUNTED": job.items is not None, "BLOCK": 4096}, num_warps=8)
-    return total, total_nll
+    return of_smoothed, of_nll
 
 
-def _rescale(gradients: tuple[Tensor | None, ...], upstream: Tensor, job: Job) -> None:
-    """Multiply gradients of a head by what came from above, in place and in one launch."""
+def rescale(gradients: tuple[Tensor | None, ...], upstream: Tensor, job: Job) -> None:
+    """Multiply gradients by what came from above, in place and in one launch."""
     present = [gradient for gradient in gradients if gradient is not None]
     sizes = [gradient.numel() for gradient in present]
     if not any(sizes):

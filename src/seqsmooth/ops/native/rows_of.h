@@ -1,0 +1,284 @@
+/* One row of logits, for a type of logits LOGIT and of arithmetic REAL; included once for each pair.
+ *
+ * With z' = z - max z and s = sum exp z', for a target q of mass c and an entropy weight w:
+ *   loss = c ln s - <q, z'> - w H,  H = ln s - <exp z', z'> / s
+ *   gradient = scale (c p - q + w p (ln p + H)),  p = exp z' / s
+ * A token of no mass is never multiplied by its logit, which may be minus infinity.
+ *
+ * The row passes by in tiles that stay in the first cache, a short loop for each term, so that every loop vectorises.
+ */
+
+#define JOIN_(a, b) a##_##b
+#define JOIN(a, b) JOIN_(a, b)
+#define NAMED(name) JOIN(name, NAME)
+
+/* The row as REAL numbers: where it lies, or else in `memory`. */
+static const REAL *NAMED(scores)(const Pass *pass, int64_t row, REAL *memory) {
+    const LOGIT *logits = (const LOGIT *)pass->logits + row * pass->logits_stride;
+#if SAME
+    (void)memory;
+    return logits;
+#else
+    READ(memory, logits, pass->vocabulary);
+    return memory;
+#endif
+}
+
+/* Add a multiple of one stored row of a table. */
+static void NAMED(add_stored)(REAL *into, const Part *part, int64_t row, REAL weight, int64_t size) {
+    int64_t start = row * part->stride;
+    switch (part->type) {
+    case TYPE_FLOAT: {
+        const float *values = (const float *)part->values + start;
+#pragma omp simd
+        for (int64_t v = 0; v < size; v++) into[v] += weight * (REAL)values[v];
+        break;
+    }
+    case TYPE_DOUBLE: {
+        const double *values = (const double *)part->values + start;
+#pragma omp simd
+        for (int64_t v = 0; v < size; v++) into[v] += weight * (REAL)values[v];
+        break;
+    }
+    default: {
+        const uint16_t *values = (const uint16_t *)part->values + start;
+        float block[BLOCK];
+        for (int64_t first = 0; first < size; first += BLOCK) {
+            const int64_t count = size - first < BLOCK ? size - first : BLOCK;
+            if (part->type == TYPE_HALF) read_half(block, values + first, count);
+            else read_bfloat16(block, values + first, count);
+#pragma omp simd
+            for (int64_t v = 0; v < count; v++) into[first + v] += weight * (REAL)block[v];
+        }
+    }
+    }
+}
+
+/* The same for any row that has a number, or a bit, for every token. */
+static void NAMED(add)(REAL *into, const Part *part, int64_t row, REAL weight, int64_t size) {
+    if (part->kind == PART_DENSE) {
+        NAMED(add_stored)(into, part, row, weight, size);
+        return;
+    }
+    const uint8_t *bits = (const uint8_t *)part->values + row * part->stride;
+#pragma omp simd
+    for (int64_t v = 0; v < size; v++) into[v] += weight * (REAL)((bits[v >> 3] >> (v & 7)) & 1);
+}
+
+/* The part of a target that has a number for every token: `weight` times `values`; values are NULL if there is none. */
+typedef struct {
+    const REAL *values;
+    REAL weight;
+} NAMED(Dense);
+
+static NAMED(Dense) NAMED(dense)(const Pass *pass, int64_t row, REAL *memory) {
+    const int64_t size = pass->vocabulary;
+    const Part *only = NULL;
+    int64_t number = 0, of_only = 0;
+    REAL weight_of_only = 0;
+    for (int64_t p = 0; p < pass->parts; p++) {
+        const Part *part = pass->part + p;
+        if (part->kind != PART_DENSE && part->kind != PART_BITS) continue;
+        for (int64_t j = 0; j < part->count; j++) {
+            int64_t index = part->index[row * part->count + j];
+            REAL weight = (REAL)part->weights[row * part->count + j];
+            if (index < 0 || weight == 0) continue;
+            if (number++ == 0) {
+                only = part, of_only = index, weight_of_only = weight;
+                continue;
+            }
+            if (number == 2) {
+                memset(memory, 0, (size_t)size * sizeof *memory);
+                NAMED(add)(memory, only, of_only, weight_of_only, size);
+            }
+            NAMED(add)(memory, part, index, weight, size);
+        }
+    }
+    if (number == 0) return (NAMED(Dense)){NULL, 0};
+    if (number > 1) return (NAMED(Dense)){memory, 1};
+    if (only->kind == PART_DENSE && only->type == TYPE_REAL) /* as it lies there */
+        return (NAMED(Dense)){(const REAL *)only->values + of_only * only->stride, weight_of_only};
+    memset(memory, 0, (size_t)size * sizeof *memory);
+    NAMED(add)(memory, only, of_only, 1, size);
+    return (NAMED(Dense)){memory, weight_of_only};
+}
+
+/* A slot or an entry of a list: its share of <q, z'>; it counts in the gradient by `NAMED(subtract)`. */
+static double NAMED(share)(const REAL *z, REAL best, int64_t token, double weight) {
+    return weight == 0 ? 0 : weight * (double)(z[token] - best);
+}
+
+/* Calls DO(token, weight) for every slot and every entry of a list of the row. */
+#define EACH_SLOT(DO)                                                                                                  \
+    for (int64_t k = 0; k < pass->slots; k++) {                                                                        \
+        int64_t token = pass->ids[row * pass->slots + k];                                                              \
+        if (token != pass->ignore) DO(token, pass->weights[row * pass->slots + k]);                                    \
+    }                                                                                                                  \
+    for (int64_t p = 0; p < pass->parts; p++) {                                                                        \
+        const Part *part = pass->part + p;                                                                             \
+        if (part->kind != PART_LIST) continue;                                                                         \
+        for (int64_t j = 0; j < part->count; j++) {                                                                    \
+            int64_t index = part->index[row * part->count + j];                                                        \
+            double weight = part->weights[row * part->count + j];                                                      \
+            if (index < 0 || weight == 0) continue;                                                                    \
+            for (int64_t k = 0; k < part->length; k++) {                                                               \
+                int64_t place = index * part->length + k;                                                              \
+                DO(part->ids[place], weight * entry(part, place));                                                     \
+            }                                                                                                          \
+        }                                                                                                              \
+    }
+
+/* What one sweep over a row adds up. */
+typedef struct {
+    double powers;   /* exp z' */
+    double entropy;  /* exp z' times z' */
+    double mass;     /* the values of the dense part */
+    double product;  /* the same times z' */
+    double centred;  /* z' where it is finite */
+    int64_t lost;    /* how many are minus infinity */
+} NAMED(Sums);
+
+/* The powers exp z', and sums over the row; flags are constants, so that each combination is a loop of its own. */
+static inline __attribute__((always_inline)) void NAMED(sweep)(NAMED(Sums) *sums, REAL *powers, const REAL *z,
+                                                               const REAL *values, REAL best, int64_t size,
+                                                               const int with_entropy, const int with_values,
+                                                               const int with_all) {
+    for (int64_t start = 0; start < size; start += TILE) { /* few enough numbers to add up as REAL */
+        const int64_t end = start + TILE < size ? start + TILE : size;
+        REAL total = 0, entropy = 0, mass = 0, product = 0, centred = 0;
+        int64_t lost = 0;
+#pragma omp simd reduction(+ : total, entropy, mass, product, centred, lost)
+        for (int64_t v = start; v < end; v++) {
+            REAL x = z[v] - best, power = EXP(x);
+            powers[v] = power;
+            total += power;
+            if (with_entropy) entropy += power == 0 ? 0 : power * x;
+            if (with_values) {
+                mass += values[v];
+                product += values[v] == 0 ? 0 : values[v] * x;
+            }
+            if (with_all) {
+                centred += x == -INFINITY ? 0 : x;
+                lost += x == -INFINITY;
+            }
+        }
+        sums->powers += total;
+        sums->entropy += entropy;
+        sums->mass += mass;
+        sums->product += product;
+        sums->centred += centred;
+        sums->lost += lost;
+    }
+}
+
+/* The slope of what every token has: of_power exp z' (1 + of_entropy (z' + offset)) - of_value values - of_all. */
+static inline __attribute__((always_inline)) void NAMED(slope)(REAL *into, const REAL *powers, const REAL *z,
+                                                               const REAL *values, REAL best, int64_t size,
+                                                               REAL of_power, REAL of_bonus, REAL offset, REAL of_value,
+                                                               REAL of_all, const int with_entropy,
+                                                               const int with_values) {
+#pragma omp simd
+    for (int64_t v = 0; v < size; v++) {
+        REAL power = powers[v], slope = of_power * power - of_all;
+        if (with_entropy) slope += power == 0 ? 0 : of_bonus * power * (z[v] - best + offset);
+        if (with_values) slope -= of_value * values[v];
+        into[v] = slope;
+    }
+}
+
+static void NAMED(one_row)(const Pass *pass, int64_t row, REAL *memory) {
+    const int64_t size = pass->vocabulary;
+    LOGIT *gradient = pass->gradient ? (LOGIT *)pass->gradient + row * pass->gradient_stride : NULL;
+    REAL *smoothed = (REAL *)pass->smoothed + row, *nll = (REAL *)pass->nll + row;
+    pass->kept[row] = (uint8_t)is_kept(pass, row);
+    if (!pass->kept[row]) {
+        *smoothed = *nll = 0;
+        if (gradient) memset(gradient, 0, (size_t)size * sizeof *gradient); /* 0.0 has no bit in any of the types */
+        return;
+    }
+    const int64_t room = (size + 15) / 16 * 16;
+    REAL *powers = memory;
+    const REAL *z = NAMED(scores)(pass, row, memory + room);
+    const NAMED(Dense) q = NAMED(dense)(pass, row, memory + 2 * room);
+    double background = 0;
+    for (int64_t p = 0; p < pass->parts; p++)
+        if (pass->part[p].kind == PART_UNIFORM) background += even_share(pass->part + p, row);
+    const double bonus = pass->entropy ? pass->entropy[row] : 0;
+
+    REAL best = z[0];
+#pragma omp simd reduction(max : best)
+    for (int64_t v = 0; v < size; v++) best = z[v] > best ? z[v] : best;
+
+    NAMED(Sums) sums = {0, 0, 0, 0, 0, 0};
+#define SWEEP(with_entropy, with_values, with_all)                                                                     \
+    NAMED(sweep)(&sums, powers, z, q.values, best, size, with_entropy, with_values, with_all)
+    switch ((bonus != 0) << 2 | (q.values != NULL) << 1 | (background != 0)) {
+    case 0: SWEEP(0, 0, 0); break;
+    case 1: SWEEP(0, 0, 1); break;
+    case 2: SWEEP(0, 1, 0); break;
+    case 3: SWEEP(0, 1, 1); break;
+    case 4: SWEEP(1, 0, 0); break;
+    case 5: SWEEP(1, 0, 1); break;
+    case 6: SWEEP(1, 1, 0); break;
+    default: SWEEP(1, 1, 1);
+    }
+#undef SWEEP
+    double mass = q.weight * sums.mass, product = q.weight * sums.product;
+    for (int64_t p = 0; background != 0 && p < pass->parts; p++) {
+        const Part *part = pass->part + p;
+        if (part->kind != PART_UNIFORM) continue;
+        const double share = even_share(part, row);
+        double centred = sums.centred;
+        int64_t lost = sums.lost;
+        for (int64_t k = 0; k < part->length; k++) {
+            REAL outside = z[part->ids[k]] - best;
+            if (outside == -INFINITY) lost--;
+            else centred -= outside;
+        }
+        if (share == 0) continue;
+        product += share * (lost > 0 ? -INFINITY : centred);
+        mass += share * (double)(size - part->length);
+    }
+#define COUNT(token, weight)                                                                                           \
+    do {                                                                                                               \
+        double w_ = (weight);                                                                                          \
+        mass += w_;                                                                                                    \
+        product += NAMED(share)(z, best, (token), w_);                                                                 \
+    } while (0)
+    EACH_SLOT(COUNT)
+#undef COUNT
+    const double log_total = log(sums.powers), entropy = log_total - sums.entropy / sums.powers;
+    *smoothed = (REAL)(mass * log_total - product - (bonus == 0 ? 0 : bonus * entropy));
+    const int64_t label = pass->labels ? pass->labels[row] : pass->ignore;
+    *nll = label == pass->ignore ? 0 : (REAL)(log_total - (double)(z[label] - best));
+    if (!gradient) return;
+
+    const double factor = pass->upstream ? pass->scale * pass->upstream[row] : pass->scale;
+    REAL *slope = SAME ? (REAL *)gradient : powers;
+#define SLOPE(with_entropy, with_values)                                                                               \
+    NAMED(slope)(slope, powers, z, q.values, best, size, (REAL)(factor * mass / sums.powers),                          \
+                 (REAL)(factor * bonus / sums.powers), (REAL)(entropy - log_total), (REAL)(factor * q.weight),         \
+                 (REAL)(factor * background), with_entropy, with_values)
+    switch ((bonus != 0) << 1 | (q.values != NULL)) {
+    case 0: SLOPE(0, 0); break;
+    case 1: SLOPE(0, 1); break;
+    case 2: SLOPE(1, 0); break;
+    default: SLOPE(1, 1);
+    }
+#undef SLOPE
+    for (int64_t p = 0; background != 0 && p < pass->parts; p++)
+        if (pass->part[p].kind == PART_UNIFORM)
+            for (int64_t k = 0; k < pass->part[p].length; k++)
+                slope[pass->part[p].ids[k]] += (REAL)(factor * even_share(pass->part + p, row));
+#define SUBTRACT(token, weight) slope[token] -= (REAL)(factor * (weight))
+    EACH_SLOT(SUBTRACT)
+#undef SUBTRACT
+#if !SAME
+    WRITE(gradient, slope, size);
+#endif
+}
+
+#undef EACH_SLOT
+#undef NAMED
+#undef JOIN
+#undef JOIN_
