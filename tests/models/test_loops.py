@@ -10,7 +10,7 @@ from torch import Tensor
 from torch.utils._python_dispatch import TorchDispatchMode, _disable_current_modes
 
 from seqsmooth.models import Model, RNNsearch, TopDown, loops
-from seqsmooth.ops import dispatch
+from seqsmooth.ops import dispatch, native
 
 V, F = 13, 6
 SHAPES = [(3, 4, 5), (1, 1, 1), (5, 2, 37)]  # items, steps, places
@@ -56,10 +56,22 @@ def outcome(
     return hidden.detach().cpu().double(), gradients
 
 
+@pytest.fixture(params=["triton", "native"])
+def engine(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> torch.device:
+    """Make the kernels run, or the native library, and say where."""
+    if request.param == "triton":
+        device: torch.device = request.getfixturevalue("kernels")
+        return device
+    if native.library() is None:
+        pytest.skip(f"no native library: {native.absence()}")
+    monkeypatch.setenv(dispatch.VARIABLE, "native")
+    return torch.device("cpu")
+
+
 @pytest.mark.parametrize(("items", "steps", "places"), SHAPES)
 @pytest.mark.parametrize("name", ["top_down", "rnnsearch", "rnnsearch_gru", "rnnsearch_deep", "rnnsearch_two"])
 def test_kernels_are_plain_torch(
-    name: str, items: int, steps: int, places: int, kernels: torch.device, monkeypatch: pytest.MonkeyPatch
+    name: str, items: int, steps: int, places: int, engine: torch.device, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     inputs, tokens = given(name, items, steps, places)
     expected, their_gradients = outcome(build(name), inputs, tokens, torch.float64, torch.device("cpu"))
@@ -71,7 +83,7 @@ def test_kernels_are_plain_torch(
         return used[-1]
 
     monkeypatch.setattr(loops, "runs", noted)
-    hidden, gradients = outcome(build(name), inputs, tokens, torch.float32, kernels)
+    hidden, gradients = outcome(build(name), inputs, tokens, torch.float32, engine)
     assert used == [True]
     torch.testing.assert_close(hidden, expected, rtol=1e-5, atol=1e-5)
     assert gradients.keys() == their_gradients.keys()
@@ -91,20 +103,20 @@ def test_half_precision_is_near(name: str, kernels: torch.device) -> None:
 
 
 @pytest.mark.parametrize("name", ["top_down", "rnnsearch", "rnnsearch_gru", "rnnsearch_two"])
-def test_autocast(name: str, kernels: torch.device) -> None:
-    (inputs, tokens), model = given(name, 3, 4, 5), build(name).to(kernels)
-    inputs, tokens = tuple(part.to(kernels) for part in inputs), tokens.to(kernels)
+def test_autocast(name: str, engine: torch.device) -> None:
+    (inputs, tokens), model = given(name, 3, 4, 5), build(name).to(engine)
+    inputs, tokens = tuple(part.to(engine) for part in inputs), tokens.to(engine)
     expected = model(inputs, tokens)
-    with torch.autocast(kernels.type, torch.bfloat16):
+    with torch.autocast(engine.type, torch.bfloat16):
         hidden = model(inputs, tokens)
     torch.testing.assert_close(hidden.float(), expected, rtol=0.02, atol=0.02)
     hidden.float().square().sum().backward()
     assert all(value.grad.dtype == torch.float32 for value in model.parameters() if value.grad is not None)
 
 
-def test_contexts_alone_may_be_asked_for(kernels: torch.device) -> None:
+def test_contexts_alone_may_be_asked_for(engine: torch.device) -> None:
     (inputs, tokens), gradients = given("rnnsearch", 3, 4, 5), []
-    for dtype, device in ((torch.float64, torch.device("cpu")), (torch.float32, kernels)):
+    for dtype, device in ((torch.float64, torch.device("cpu")), (torch.float32, engine)):
         model = build("rnnsearch").to(device, dtype)
         memory = model.encode(*(part.to(device) for part in inputs))
         gates = model.word_gates(model.embedding(tokens.t().to(device)))

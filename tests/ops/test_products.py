@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import time
+
 import pytest
 import torch
 from torch import Tensor
@@ -25,6 +27,7 @@ def calls(monkeypatch: pytest.MonkeyPatch) -> list[torch.Size]:
     monkeypatch.setattr(products, "_onednn", noted)
     monkeypatch.setattr(products, "prefers_onednn", lambda: True)
     monkeypatch.setattr(products, "LEAST", 1)
+    monkeypatch.setattr(products, "SIDE", 1)
     monkeypatch.delenv(dispatch.VARIABLE, raising=False)
     return made
 
@@ -71,6 +74,32 @@ def test_rows_that_lie_apart(calls: list[torch.Size]) -> None:
     assert calls == [(4, 6), (4, 6), (4, 6), (4, 90)]
 
 
+def test_no_layout_is_slow(calls: list[torch.Size]) -> None:
+    """Given rows that lie apart, oneDNN itself takes a thousand times as long."""
+    wide = torch.randn(512, 640)
+    layouts = [wide[:, :512], wide[:, :512].t(), wide[:, 64:576], wide.t()[:512], wide[:, :512].contiguous()]
+    began = time.process_time()
+    for left in layouts:
+        for right in layouts:
+            torch.testing.assert_close(products.multiply(left, right), left @ right, rtol=1e-3, atol=1e-3)
+    assert len(calls) == 25
+    assert time.process_time() - began < 5 * torch.get_num_threads()
+
+
+def test_a_product_written_into_place(calls: list[torch.Size], monkeypatch: pytest.MonkeyPatch) -> None:
+    left, right, whole = torch.randn(6, 5), torch.randn(5, 4), torch.randn(6, 9)
+    for least in (1, 1000):
+        monkeypatch.setattr(products, "LEAST", least)
+        out = whole.clone()
+        products.multiply_into(out[:, 3:7], left, right)
+        torch.testing.assert_close(out[:, 3:7], left @ right)
+        products.multiply_into(out[:, 3:7], left, right, add=True)
+        torch.testing.assert_close(out[:, 3:7], 2 * left @ right)
+        assert out[:, :3].equal(whole[:, :3])
+        assert out[:, 7:].equal(whole[:, 7:])
+    assert len(calls) == 2
+
+
 def test_what_does_not_fit_is_left_to_torch(calls: list[torch.Size], monkeypatch: pytest.MonkeyPatch) -> None:
     inputs, weight, bias = factors((4,), 6, 5, bias=True)
     expected = F.linear(inputs, weight, bias)
@@ -86,8 +115,10 @@ def test_what_does_not_fit_is_left_to_torch(calls: list[torch.Size], monkeypatch
     monkeypatch.setenv(dispatch.VARIABLE, "torch")
     assert products.linear(inputs, weight, bias).equal(expected)
     monkeypatch.delenv(dispatch.VARIABLE)
-    monkeypatch.setattr(products, "LEAST", 4 * 6 * 5 + 1)
-    assert products.linear(inputs, weight, bias).equal(expected)
+    for name, value in (("LEAST", 4 * 6 * 5 + 1), ("SIDE", 5)):
+        with monkeypatch.context() as other:
+            other.setattr(products, name, value)
+            assert products.linear(inputs, weight, bias).equal(expected)
     assert not calls
 
 

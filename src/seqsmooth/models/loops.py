@@ -2,17 +2,20 @@
 
 A decoder of a few hundred units is bound by launches, not by arithmetic. So steps write into large buffers in place,
 matrix products accumulate there, pointwise parts and attention are one kernel each, and the gradient of a weight is one
-product over all steps. The oracle is the loop over `step` in plain torch.
+product over all steps. On the CPU the kernels are functions in C, where the native library is there. The oracle is the
+loop over `step` in plain torch.
 """
 
 from __future__ import annotations
 
+from importlib import import_module
 from typing import Any
 
 import torch
 from torch import Tensor
 
 from seqsmooth.ops import dispatch
+from seqsmooth.ops.products import multiply, multiply_into
 
 PLACES = 1024
 """The largest number of positions to attend to that the kernels support."""
@@ -22,8 +25,12 @@ def runs(
     gates: Tensor,  # (T, B, 4H)
     keys: Tensor,  # (B, R, A)
 ) -> bool:
-    """Whether these loops support the sizes, and kernels are in use."""
-    return keys.shape[1] <= PLACES and gates.numel() > 0 and keys.numel() > 0 and dispatch.uses_kernels(gates, keys)
+    """Whether these loops support the sizes, and kernels or the native library are in use."""
+    if gates.numel() == 0 or keys.numel() == 0:
+        return False
+    if dispatch.uses_kernels(gates, keys):
+        return keys.shape[1] <= PLACES
+    return dispatch.uses_native(gates, keys)
 
 
 def apply(
@@ -56,8 +63,7 @@ class SearchLoop(torch.autograd.Function):
         inward: Tensor,  # (G, C)
     ) -> tuple[Tensor, Tensor]:  # (T, B, H), (T, B, C)
         """The hidden states and the contexts of all steps."""
-        from seqsmooth.ops.kernels import attention, gru, lstm
-
+        attention, gru, lstm = ctx.kernels = _kernels(gates)
         (steps, items, _), (_, places, size), units = gates.shape, keys.shape, first.shape[1]
         mask = mask.contiguous().view(torch.uint8)
         hidden = gates.new_empty(steps + 1, items, units)
@@ -72,13 +78,13 @@ class SearchLoop(torch.autograd.Function):
         if not is_gru:
             saved[0] = 0
         for t in range(steps):
-            torch.mm(hidden[t], recurrent.t(), out=both[t])
+            multiply_into(both[t], hidden[t], recurrent.t())
             attention.forward(queries[t], keys, score, values, mask, contexts[t], weights[t])
             if is_gru:
-                torch.mm(contexts[t], inward.t(), out=saved[t])
+                multiply_into(saved[t], contexts[t], inward.t())
                 gru.forward(saved[t], gates[t], acts[t], hidden[t], hidden[t + 1])
             else:
-                acts[t].addmm_(contexts[t], inward.t())
+                multiply_into(acts[t], contexts[t], inward.t(), add=True)
                 lstm.forward(acts[t], gates[t], saved[t], saved[t + 1], hidden[t + 1])
         ctx.is_gru = is_gru
         ctx.set_materialize_grads(False)
@@ -93,8 +99,7 @@ class SearchLoop(torch.autograd.Function):
         context_grad: Tensor | None,  # (T, B, C)
     ) -> tuple[Tensor | None, ...]:
         """The gradients of the tensors."""
-        from seqsmooth.ops.kernels import attention, gru, lstm
-
+        attention, gru, lstm = ctx.kernels
         mask, keys, values, score, recurrent, inward, hidden, saved, both, contexts, weights = ctx.saved_tensors
         steps, size = both.shape[0], keys.shape[-1]
         queries, acts = both[..., :size], both[..., size:]
@@ -115,11 +120,11 @@ class SearchLoop(torch.autograd.Function):
                 )
             else:
                 lstm.backward(acts[t], saved[t], saved[t + 1], hidden_grads[t + 1], None, cell_grad, gate_grads[t])
-            context_grads[t].addmm_(read_grads[t], inward)
+            multiply_into(context_grads[t], read_grads[t], inward, add=True)
             attention.backward(
                 context_grads[t], queries[t], keys, score, values, mask, weights[t], query_grads[t], energy_grads[t]
             )
-            hidden_grads[t].addmm_(both_grads[t], recurrent)
+            multiply_into(hidden_grads[t], both_grads[t], recurrent, add=True)
         keys_grad, score_grad = attention.keys_backward(queries, keys, score, energy_grads)
         return (
             read_grads,
@@ -150,8 +155,7 @@ class TopDownLoop(torch.autograd.Function):
         bias: Tensor,  # (4H,)
     ) -> Tensor:  # (T, B, H)
         """The hidden states of the language LSTM."""
-        from seqsmooth.ops.kernels import attention, lstm
-
+        attention, _, lstm = ctx.kernels = _kernels(gates)
         (steps, items, _), (_, places, size), units = gates.shape, keys.shape, query.shape[1]
         width = values.shape[-1]
         mask = mask.contiguous().view(torch.uint8)
@@ -168,11 +172,11 @@ class TopDownLoop(torch.autograd.Function):
         weights = _floats(gates, steps, items, places)
         offset = bias.expand(items, -1)
         for t in range(steps):
-            torch.mm(hidden[t], attention_matrix.t(), out=acts[0][t])
+            multiply_into(acts[0][t], hidden[t], attention_matrix.t())
             lstm.forward(acts[0][t], gates[t], cells[0, t], cells[0, t + 1], looking[t + 1], looking_read[t])
-            torch.mm(looking[t + 1], query.t(), out=queries[t])
+            multiply_into(queries[t], looking[t + 1], query.t())
             attention.forward(queries[t], keys, score, values, mask, reads[t, :, :width], weights[t])
-            torch.mm(reads[t], language.t(), out=acts[1][t])
+            multiply_into(acts[1][t], reads[t], language.t())
             lstm.forward(acts[1][t], offset, cells[1, t], cells[1, t + 1], writing[t + 1], writing_read[t + 1])
         ctx.save_for_backward(
             mask, keys, values, query, score, attention_matrix, language, hidden, reads, cells, *acts, queries, weights
@@ -186,8 +190,7 @@ class TopDownLoop(torch.autograd.Function):
         grad: Tensor,  # (T, B, H)
     ) -> tuple[Tensor | None, ...]:
         """The gradients of the tensors."""
-        from seqsmooth.ops.kernels import attention, lstm
-
+        attention, _, lstm = ctx.kernels
         mask, keys, values, query, score, attention_matrix, language, hidden, reads, cells, *rest = ctx.saved_tensors
         looking_acts, writing_acts, queries, weights = rest
         steps, units, width = queries.shape[0], query.shape[1], values.shape[-1]
@@ -212,7 +215,7 @@ class TopDownLoop(torch.autograd.Function):
                 cell_grads[1],
                 writing_gates[t],
             )
-            torch.mm(writing_gates[t], language, out=reads_grads[t])
+            multiply_into(reads_grads[t], writing_gates[t], language)
             attention.backward(
                 reads_grads[t, :, :width],
                 queries[t],
@@ -224,7 +227,7 @@ class TopDownLoop(torch.autograd.Function):
                 query_grads[t],
                 energy_grads[t],
             )
-            looking_grads[t + 1].addmm_(query_grads[t], query)
+            multiply_into(looking_grads[t + 1], query_grads[t], query, add=True)
             lstm.backward(
                 looking_acts[t],
                 cells[0, t],
@@ -234,7 +237,7 @@ class TopDownLoop(torch.autograd.Function):
                 cell_grads[0],
                 looking_gates[t],
             )
-            hidden_grads[t].addmm_(looking_gates[t], attention_matrix)
+            multiply_into(hidden_grads[t], looking_gates[t], attention_matrix, add=True)
         keys_grad, score_grad = attention.keys_backward(queries, keys, score, energy_grads)
         return (
             looking_gates,
@@ -249,6 +252,13 @@ class TopDownLoop(torch.autograd.Function):
         )
 
 
+def _kernels(like: Tensor) -> tuple[Any, Any, Any]:
+    """The modules `attention`, `gru` and `lstm` for such tensors."""
+    room = "kernels" if dispatch.uses_kernels(like) else "native"
+    attention, gru, lstm = (import_module(f"seqsmooth.ops.{room}.{name}") for name in ("attention", "gru", "lstm"))
+    return attention, gru, lstm
+
+
 def _floats(like: Tensor, *shape: int) -> Tensor:
     return torch.empty(shape, dtype=torch.float32, device=like.device)
 
@@ -258,7 +268,7 @@ def _weight_grad(
     inputs: Tensor,  # (T, B, K)
 ) -> Tensor:  # (N, K)
     """The gradient of a matrix over all steps at once."""
-    return gradients.flatten(0, 1).t() @ inputs.flatten(0, 1)
+    return multiply(gradients.flatten(0, 1).t(), inputs.flatten(0, 1))
 
 
 def _values_grad(

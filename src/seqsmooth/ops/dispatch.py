@@ -103,6 +103,13 @@ def _room(name: str) -> Any:
     return import_module(f"seqsmooth.ops.{name}")
 
 
+def uses_native(*values: Tensor) -> bool:
+    """Whether functions of the native library that know fp32 alone run on these tensors."""
+    if torch.compiler.is_compiling() or forward_ad._current_level >= 0 or path("cpu") != "native":
+        return False
+    return all(type(value) in PLAIN and value.dtype == torch.float32 and checks.visible(value) for value in values)
+
+
 @cache
 def is_installed() -> bool:
     """Whether Triton can be imported."""

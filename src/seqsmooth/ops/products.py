@@ -18,8 +18,8 @@ from torch.nn import functional as F
 
 from seqsmooth.ops import checks, dispatch
 
-LEAST = 2**18
-"""The fewest multiplications that make up for the longer way to oneDNN."""
+LEAST, SIDE = 2**18, 16
+"""The fewest multiplications that make up for the longer way to oneDNN, and the least of M, N and K."""
 
 
 def linear(
@@ -56,6 +56,23 @@ def multiply(
     return _apply(left, other, None)
 
 
+def multiply_into(
+    out: Tensor,  # (M, N)
+    left: Tensor,  # (M, K)
+    right: Tensor,  # (K, N)
+    *,
+    add: bool = False,
+) -> None:
+    """Write `left @ right`, or add it to what is there; without derivatives."""
+    if _fits(left, right.t(), None):
+        product = _onednn(left, right.t(), None)
+        _ = out.add_(product) if add else out.copy_(product)
+    elif add:
+        out.addmm_(left, right)
+    else:
+        torch.mm(left, right, out=out)
+
+
 class Linear(torch.nn.Linear):
     """`nn.Linear` by `linear`."""
 
@@ -89,6 +106,8 @@ def _apply(inputs: Tensor, weight: Tensor, bias: Tensor | None) -> Tensor:
 
 
 def _onednn(inputs: Tensor, weight: Tensor, bias: Tensor | None) -> Tensor:
+    if not (weight.is_contiguous() or weight.t().is_contiguous()):
+        weight = weight.contiguous()  # rows that lie apart would take oneDNN a thousand times as long
     result: Tensor = torch.ops.mkldnn._linear_pointwise.default(inputs, weight, bias, "none", [], "")
     return result
 
@@ -96,6 +115,8 @@ def _onednn(inputs: Tensor, weight: Tensor, bias: Tensor | None) -> Tensor:
 def _fits(inputs: Tensor, weight: Tensor, bias: Tensor | None) -> bool:
     """Whether oneDNN takes these factors, and is the faster one."""
     if torch.compiler.is_compiling() or inputs.numel() * weight.shape[0] < LEAST or not prefers_onednn():
+        return False
+    if min(weight.shape) < SIDE or inputs.numel() < SIDE * weight.shape[1]:
         return False
     for value in (inputs, weight, bias):
         if value is None:
