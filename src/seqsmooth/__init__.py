@@ -10,6 +10,7 @@ from seqsmooth.version import __version__
 if TYPE_CHECKING:
     from seqsmooth import integrations, metrics, rewards
     from seqsmooth.distillation import TopK, forward_kl
+    from seqsmooth.memory import keep_memory
     from seqsmooth.ops import Philox, SoftTarget, cross_entropy, linear_cross_entropy
     from seqsmooth.smoothing import (
         Candidates,
@@ -53,6 +54,7 @@ __all__ = [
     "cross_entropy",
     "forward_kl",
     "integrations",
+    "keep_memory",
     "label_smoothing",
     "linear_cross_entropy",
     "metrics",
@@ -66,6 +68,7 @@ __all__ = [
 # A name is imported when it is first used, so that `seqsmooth --help` does not wait for torch.
 _ROOMS = ("distillation", "integrations", "metrics", "ops", "rewards", "smoothing")
 _HOMES = {
+    "keep_memory": "memory",
     **dict.fromkeys(("TopK", "forward_kl"), "distillation"),
     **dict.fromkeys(("Philox", "SoftTarget", "cross_entropy", "linear_cross_entropy"), "ops"),
 }  # all other names are of `smoothing`

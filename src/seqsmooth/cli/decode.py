@@ -68,8 +68,10 @@ def start(given: argparse.Namespace) -> int:
     check_names(names)
     runs = [Run.open(folder) for folder in given.runs]
     find_corpus(runs[0].manifest["data"]["folder"] if given.data is None else given.data)
+    from seqsmooth.cli.devices import keep_memory_on
     from seqsmooth.training.writing import DecodingOptions, write_split
 
+    keep_memory_on(given.device)
     options = DecodingOptions(
         runs=tuple(given.runs),
         split=given.split,

@@ -62,6 +62,7 @@ def options(parser: argparse.ArgumentParser) -> None:
 def start(given: argparse.Namespace) -> int:
     """Go through all stages."""
     from seqsmooth import checks
+    from seqsmooth.cli.devices import keep_memory_on
 
     for name in ("seeds", "jobs", "scenes"):
         checks.at_least(name, getattr(given, name), 1)
@@ -76,6 +77,7 @@ def start(given: argparse.Namespace) -> int:
         given.data.absolute().parent.mkdir(parents=True, exist_ok=True)
     except OSError as error:
         raise ValueError(f"`out` must be a folder that can be made, but {error.filename}: {error.strerror}.") from error
+    keep_memory_on("cpu")
     corpus = _prepare(given, stage)
     folders = _train(given, corpus, stage)
     _decode(corpus, folders, stage)

@@ -80,9 +80,11 @@ def _train(given: argparse.Namespace) -> int:
     checks.at_least("threads", given.threads, 1)
     import torch  # what can be wrong up to here is said before the second that this takes
 
+    from seqsmooth.cli.devices import keep_memory_on
     from seqsmooth.text import GloVe, WordCounts, tokeniser
     from seqsmooth.text.corpus import read_sentences
 
+    keep_memory_on(given.device or "auto")
     glove = GloVe(
         dim=given.dim,
         iterations=given.iterations,

@@ -199,10 +199,12 @@ def _features(given: argparse.Namespace, show: Progress) -> int:
     check_folder("images", given.images)
     import torch  # what can be wrong up to here is said before the second that this takes
 
+    from seqsmooth.cli.devices import keep_memory_on
     from seqsmooth.data.extraction import extract, picture_files
     from seqsmooth.models.registry import build_encoder
     from seqsmooth.models.vision import read_images
 
+    keep_memory_on(given.device or "auto")
     device = given.device or ("cuda" if torch.cuda.is_available() else "cpu")
     checks.must(device == "cpu" or torch.cuda.is_available(), "device", "cpu where there is no GPU", device)
     files = picture_files(given.images)

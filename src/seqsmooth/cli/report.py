@@ -155,8 +155,10 @@ def report_runs(given: argparse.Namespace) -> int:
         check_names(names)
     import torch
 
+    from seqsmooth.cli.devices import keep_memory_on
     from seqsmooth.reports import write_report
 
+    keep_memory_on(given.device)
     there = torch.cuda.is_available()
     checks.must(given.device != "cuda" or there, "device", "cpu where there is no GPU", "cuda")
     sections = write_report(

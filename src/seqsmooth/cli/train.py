@@ -165,8 +165,10 @@ def _one(config: Config, folder: Path, after: EvaluationOptions) -> int:
 
     home = find_corpus(config.data.folder)  # what can be wrong up to here is said before the seconds of imports
     before = folder.is_dir() and (folder / "manifest.json").is_file() and Run.open(folder).finished
+    from seqsmooth.cli.devices import keep_memory_on
     from seqsmooth.data import open_corpus
 
+    keep_memory_on(config.trainer.device)
     corpus = open_corpus(home)
     for split in after.splits:  # now, and not when all is learned
         checks.one_of("decode", split, tuple(corpus.splits))
