@@ -294,7 +294,9 @@ def test_a_vocabulary_can_be_given(tmp_path: Path) -> None:
 
 
 def test_large_corpora_are_streamed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Nothing keeps the texts: an iterator is read once, and each pair is let go."""
+    """Nothing keeps the texts: an iterator is read once, and each pair is let go with its block."""
+    for limit in ("LEAST_ITEMS", "MOST_ITEMS", "_PORTION"):
+        monkeypatch.setattr(f"seqsmooth.text.blocks.{limit}", 2)
     alive = 0
     most = 0
 
@@ -320,9 +322,8 @@ def test_large_corpora_are_streamed(tmp_path: Path, monkeypatch: pytest.MonkeyPa
     assert most < 10
 
 
-def test_no_document_frequencies_above_the_limit(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("seqsmooth.data.writing.MOST_DOCUMENTS", 2)
-    corpus = write_pairs(tmp_path / "c", {"train": [("a", "b")] * 3}, source=Side(min_count=1))
+def test_document_frequencies_can_be_left_out(tmp_path: Path) -> None:
+    corpus = write_pairs(tmp_path / "c", {"train": [("a", "b")] * 3}, document_frequencies=False)
     with pytest.raises(ValueError, match="`corpus` must be one with document frequencies"):
         corpus.document_frequencies()
 

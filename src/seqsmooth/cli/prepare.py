@@ -70,6 +70,7 @@ def _captions(given: argparse.Namespace, show: Progress) -> Corpus:
         missing=given.missing,
         empty=given.empty,
         dtype=given.dtype,
+        workers=_workers(given),
         progress=show,
     )
 
@@ -109,7 +110,7 @@ def _inputs(given: argparse.Namespace, show: Progress) -> FeatureSource | None:
     return Pictures(
         picture_files(given.images),
         side,
-        lambda paths: read_images(paths, side, resize=given.resize, workers=given.workers),
+        lambda paths: read_images(paths, side, resize=given.resize, workers=_workers(given)),
         json.dumps({"kind": "pictures", "resize": given.resize}),
     )
 
@@ -148,6 +149,8 @@ def _pairs(given: argparse.Namespace, show: Progress) -> Corpus:
         max_words=given.max_words,
         longer=given.longer,
         empty=given.empty,
+        document_frequencies=given.document_frequencies,
+        workers=_workers(given),
         made_from={"files": {name: [path.name for path in paths] for name, paths in files.items()}},
         progress=show,
     )
@@ -177,8 +180,18 @@ def _recipe(given: argparse.Namespace, show: Progress) -> Corpus:
         min_count=given.min_count,
         most_words=given.most_words,
         max_words=given.max_words,
+        document_frequencies=given.document_frequencies,
+        workers=_workers(given),
         progress=show,
     )
+
+
+def _workers(given: argparse.Namespace) -> int:
+    """The number of processes that split texts: all cores, unless told."""
+    from seqsmooth.files.workers import usable_cores
+
+    number: int | None = given.workers
+    return usable_cores() if number is None else number
 
 
 def _features(given: argparse.Namespace, show: Progress) -> int:

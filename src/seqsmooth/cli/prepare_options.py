@@ -102,7 +102,8 @@ def _captions_options(parser: argparse.ArgumentParser) -> None:
     rule = "a folder of pictures, stored as bytes instead of features and found by their names"
     add("--images", type=Path, metavar="FOLDER", help=rule)
     add("--side", type=int, help="the side of the pictures in pixels, as the encoder needs it (default 224)")
-    _reading_options(parser)
+    _resize_option(parser)
+    _workers_option(parser, "texts and read pictures")
     rule = "what to do with images without features or pictures: refuse (default) or drop them"
     add("--missing", choices=("refuse", "drop"), default="refuse", help=rule)
     rule = "what to do with captions without words: refuse (default) or drop them"
@@ -132,6 +133,8 @@ def _pairs_options(parser: argparse.ArgumentParser) -> None:
     add("--longer", choices=("cut", "drop"), default="cut", help=rule)
     rule = "what to do with training pairs with an empty side: refuse (default) or drop them"
     add("--empty", choices=("refuse", "drop"), default="refuse", help=rule)
+    _frequencies_option(parser)
+    _workers_option(parser)
 
 
 def _features_options(parser: argparse.ArgumentParser) -> None:
@@ -142,7 +145,8 @@ def _features_options(parser: argparse.ArgumentParser) -> None:
     add("--encoder", default="efficientnet_lite", metavar="KIND", help=rule)
     rule = "an argument of the encoder, as in size=2, output=regions, grid=7"
     add("--set", action="append", default=[], metavar="NAME=VALUE", help=rule)
-    _reading_options(parser)
+    _resize_option(parser)
+    add("--workers", type=int, default=2, help="the number of threads that read pictures (default 2)")
     add("--batch-size", type=int, default=64, help="the number of pictures at a time (default 64)")
     add("--device", help="cuda or cpu (default: cuda where there is one)")
     add(
@@ -153,10 +157,19 @@ def _features_options(parser: argparse.ArgumentParser) -> None:
     )
 
 
-def _reading_options(parser: argparse.ArgumentParser) -> None:
+def _resize_option(parser: argparse.ArgumentParser) -> None:
     rule = "the side to scale pictures to before the middle is cut out (default: no cut)"
     parser.add_argument("--resize", type=int, help=rule)
-    parser.add_argument("--workers", type=int, default=2, help="the number of threads that read pictures (default 2)")
+
+
+def _workers_option(parser: argparse.ArgumentParser, what: str = "texts") -> None:
+    rule = f"the number of processes that split {what} (default: all cores, up to 32)"
+    parser.add_argument("--workers", type=int, help=rule)
+
+
+def _frequencies_option(parser: argparse.ArgumentParser) -> None:
+    rule = "do not count in how many training targets each n-gram occurs, which the reward CIDEr needs"
+    parser.add_argument("--no-document-frequencies", dest="document_frequencies", action="store_false", help=rule)
 
 
 def _recipe_options(parser: argparse.ArgumentParser) -> None:
@@ -171,3 +184,5 @@ def _recipe_options(parser: argparse.ArgumentParser) -> None:
     add("--min-count", type=int, help="the count below which words become <unk>")
     add("--most-words", type=int, help="the most words in the vocabulary, by frequency")
     add("--max-words", type=int, help="the most words of a training pair; longer ones are dropped")
+    _frequencies_option(parser)
+    _workers_option(parser)

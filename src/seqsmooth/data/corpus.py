@@ -72,7 +72,7 @@ class Corpus:
     def document_frequencies(self) -> DocumentFrequencies:
         """Load the document frequencies of the training references' n-grams, for CIDEr."""
         path = self.folder / "document_frequencies.npz"
-        rule = "one with document frequencies (left out for more than a million documents)"
+        rule = "one with document frequencies (prepared without --no-document-frequencies)"
         checks.must(path.is_file(), "corpus", rule, f"{self.folder}, which has none")
         return DocumentFrequencies.load(path)
 

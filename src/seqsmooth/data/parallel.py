@@ -42,8 +42,8 @@ class ParallelText:
         if len(self.paths) == 1:
             yield from self._columns()
             return
-        for source, *targets in zip(*(self._side(path) for path in self.paths), strict=True):
-            yield source, targets[0] if len(targets) == 1 else tuple(targets)
+        source, *targets = (self._side(path) for path in self.paths)
+        yield from zip(source, targets[0] if len(targets) == 1 else zip(*targets, strict=True), strict=True)
 
     def _side(self, path: Path) -> Iterator[str]:
         return iter(read_segments(path, self.name)) if _has_segments(path) else read_lines(path, self.name)

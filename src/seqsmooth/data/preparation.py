@@ -39,6 +39,7 @@ def prepare_captions(
     missing: str = "refuse",
     empty: str = "refuse",
     dtype: str | None = None,
+    workers: int = 1,
     progress: Progress = silent,
 ) -> Corpus:
     """Prepare captions of images.
@@ -55,6 +56,7 @@ def prepare_captions(
         missing: what to do with images without features: "refuse", or "drop" them.
         empty: what to do with captions without words: "refuse", or "drop" them.
         dtype: of the features on disk; as they are by default.
+        workers: the number of processes that split captions.
         progress: called with what is being done and how many items are done.
     """
     check_new_folder("out", out)
@@ -86,6 +88,7 @@ def prepare_captions(
         empty=empty,
         dtype=dtype,
         made_from=made_from,
+        workers=workers,
         progress=progress,
     )
 

@@ -59,6 +59,8 @@ def prepare_recipe(
     min_count: int | None = None,
     most_words: int | None = None,
     max_words: int | None = None,
+    document_frequencies: bool = True,
+    workers: int = 1,
     progress: Progress = silent,
 ) -> Corpus:
     """Prepare a well-known corpus.
@@ -74,6 +76,8 @@ def prepare_recipe(
         min_count: words that are rarer become UNK.
         most_words: keep no more than so many words.
         max_words: longer training pairs are dropped.
+        document_frequencies: whether to count in how many targets each n-gram occurs, for CIDEr.
+        workers: the number of processes that split texts.
         progress: called with what is being done and how many pairs (or MB) are done.
     """
     checks.one_of("recipe", name, tuple(RECIPES))
@@ -95,6 +99,8 @@ def prepare_recipe(
         max_words=max_words or recipe.max_words,
         longer="drop",
         empty="drop",
+        document_frequencies=document_frequencies,
+        workers=workers,
         made_from={"recipe": name, "languages": list(both)},
         progress=progress,
     )

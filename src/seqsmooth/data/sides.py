@@ -2,18 +2,25 @@
 
 from __future__ import annotations
 
-from collections import Counter
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import ExitStack
 from dataclasses import dataclass, field
 from pathlib import Path
 from types import TracebackType
 from typing import Self
 
-from seqsmooth.data.tokens import write_tokens
+import numpy as np
+from numpy.typing import NDArray
+
+from seqsmooth.data.tokens import TokenWriter
 from seqsmooth.ops import checks
 from seqsmooth.text import Tokeniser, Vocabulary, WhitespaceTokeniser, WordCounts
+from seqsmooth.text.blocks import Text, TextBlock
+from seqsmooth.text.counts import WordCounter
 
-Text = str | Sequence[str]
+__all__ = ["Side", "SideWriter", "Text"]
+
+Ints = NDArray[np.int32]
 
 
 @dataclass(frozen=True)
@@ -50,37 +57,63 @@ class Side:
         """The words of a text."""
         return self.tokeniser(text) if isinstance(text, str) else text
 
-    def build(self, counts: WordCounts) -> Vocabulary:
+    def build(self, counts: WordCounts | WordCounter) -> Vocabulary:
         """The vocabulary of the words that occur often enough."""
         if self.vocabulary is not None:
             return self.vocabulary
         signature = self.tokeniser.signature
+        if isinstance(counts, WordCounter):
+            counts = counts.counts(min_count=self.min_count, most_words=self.most_words)
         return counts.vocabulary(min_count=self.min_count, most_words=self.most_words, tokeniser=signature)
 
 
-class Lines:
-    """Texts written as they come, a line each with a space between the words, and counted where they are to train on.
+class SideWriter:
+    """One side of a split on its way to the disk: lines at once, ids when its vocabulary is known.
+
+    Until then, the words are kept as the numbers that they have in their block.
 
     Args:
-        path: the file, made anew.
-        counted: whether to count the words.
+        path: the name that its files begin with.
+        scratch: a folder for what is not kept.
+        counter: counts the words; None where they are not to train on.
     """
 
-    def __init__(self, path: Path, *, counted: bool) -> None:
-        self._file = path.open("w", encoding="utf-8", newline="\n")
-        self._counts: Counter[str] | None = Counter() if counted else None
-        self.written = 0
+    def __init__(self, path: Path, scratch: Path, counter: WordCounter | None = None) -> None:
+        self._path, self._counter = path, counter
+        self._blocks: list[tuple[int, ...]] = []  # how much of each of the scratch files each block takes
+        self._scratch = [scratch / f"{path.name}.{what}" for what in ("items", "sizes", "numbers", "lexicon")]
+        self._files = [file.open("wb") for file in (Path(f"{path}.txt"), *self._scratch)]
+        self.items = self.texts = 0
 
-    def write(self, words: Sequence[str]) -> None:
-        """Write one text."""
-        self._file.write(" ".join(words) + "\n")
-        if self._counts is not None:
-            self._counts.update(words)
-        self.written += 1
+    def write(self, block: TextBlock) -> None:
+        """Write some texts."""
+        kept = (block.items.tobytes(), block.sizes.tobytes(), block.numbers.tobytes(), " ".join(block.words).encode())
+        for file, content in zip(self._files, (block.lines, *kept), strict=True):
+            file.write(content)
+        self._blocks.append(tuple(map(len, kept)))
+        self.items += len(block.items)
+        self.texts += len(block.sizes)
+        if self._counter is not None:
+            self._counter.add(block.words, block.counts.tolist(), len(block.sizes))
 
-    def counts(self) -> WordCounts:
-        """Return the counts of the words written so far."""
-        return WordCounts(dict(self._counts or {}), self.written)
+    def encode(self, vocabulary: Vocabulary, max_words: int | None) -> Iterator[tuple[Ints, Ints, Ints]]:
+        """Write the ids, and yield those of each block: the ids, uncut and without EOS, of its texts, of its items.
+
+        Args:
+            vocabulary: makes ids of the words.
+            max_words: cut texts after so many words.
+        """
+        with ExitStack() as stack:
+            files = [stack.enter_context(path.open("rb")) for path in self._scratch]
+            tokens = stack.enter_context(TokenWriter(self._path, len(vocabulary), max_words))
+            for lengths in self._blocks:
+                *arrays, lexicon = (file.read(length) for file, length in zip(files, lengths, strict=True))
+                items, sizes, numbers = (np.frombuffer(array, np.int32) for array in arrays)
+                ids = np.array(vocabulary.encode(lexicon.decode().split(" ")), dtype=np.int32)[numbers]
+                tokens.append(ids, sizes)
+                yield ids, sizes, items
+        for path in self._scratch:
+            path.unlink()
 
     def __enter__(self) -> Self:
         return self
@@ -88,26 +121,5 @@ class Lines:
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
-        self._file.close()
-
-
-def check_words(words: Sequence[str], place: str) -> None:
-    """Check that a text can be a line of words."""
-    checks.must(isinstance(words, Sequence), place, "a text with words", checks.describe(words))
-    checks.must(len(words) > 0, place, "a text with words", "empty")
-    joined = "".join(words)
-    whole = all(words) and " " not in joined and "\n" not in joined
-    checks.must(whole, place, "words without white space", repr(list(words))[:60])
-
-
-def sentences(path: Path) -> Iterator[list[str]]:
-    """The words of each line."""
-    with path.open(encoding="utf-8", newline="\n") as file:
-        for line in file:
-            yield line.removesuffix("\n").split(" ")
-
-
-def encode(out: Path, splits: Iterable[str], side: str, vocabulary: Vocabulary, max_words: int | None) -> None:
-    """Write the ids of the lines of a side, once its vocabulary is known."""
-    for name in splits:
-        write_tokens(out / f"{name}.{side}", sentences(out / f"{name}.{side}.txt"), vocabulary, max_words)
+        for file in self._files:
+            file.close()

@@ -3,20 +3,16 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterable, Sequence
 from functools import cached_property
-from itertools import islice
 from pathlib import Path
+from types import TracebackType
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from seqsmooth.data.arrays import ArrayWriter, open_array
-from seqsmooth.text import Vocabulary
 from seqsmooth.text.vocabulary import EOS
-
-_BLOCK = 1 << 16  # sentences that are encoded at a time
 
 
 class TokenStore:
@@ -46,7 +42,7 @@ class TokenStore:
 
     @classmethod
     def open(cls, path: str | os.PathLike[str]) -> TokenStore:
-        """Map what `write_tokens` wrote at `path`."""
+        """Map what `TokenWriter` wrote at `path`."""
         try:
             return cls(open_array(f"{path}.ids.npy", dimensions=1), open_array(f"{path}.offsets.npy", dimensions=1))
         except ValueError as error:
@@ -82,28 +78,44 @@ class TokenStore:
         return matrix
 
 
-def write_tokens(
-    path: str | os.PathLike[str],
-    sentences: Iterable[Sequence[str]],
-    vocabulary: Vocabulary,
-    max_words: int | None = None,
-) -> int:
-    """Encode sentences, some at a time, and write them; how many there were is returned.
+class TokenWriter:
+    """Writes what `TokenStore.open` reads, block by block.
 
     Args:
         path: the name that both files begin with.
-        sentences: the words of each; an iterator will do.
-        vocabulary: makes ids of them.
+        words: the size of the vocabulary.
         max_words: cut sentences after so many words; EOS comes after them.
     """
-    dtype = np.uint16 if len(vocabulary) <= 1 << 16 else np.int32
-    remaining = iter(sentences)
-    end = 0
-    with ArrayWriter(Path(f"{path}.ids.npy"), dtype) as ids, ArrayWriter(Path(f"{path}.offsets.npy"), np.int64) as to:
-        to.append(np.zeros(1, dtype=np.int64))
-        while block := [words[:max_words] for words in islice(remaining, _BLOCK)]:
-            flat, offsets = vocabulary.encode_all(block, eos=True)
-            ids.append(flat)
-            to.append(offsets[1:] + end)
-            end += len(flat)
-        return to.rows - 1
+
+    def __init__(self, path: str | os.PathLike[str], words: int, max_words: int | None = None) -> None:
+        self._max_words, self._end = max_words, 0
+        self._ids = ArrayWriter(Path(f"{path}.ids.npy"), np.uint16 if words <= 1 << 16 else np.int32)
+        self._offsets = ArrayWriter(Path(f"{path}.offsets.npy"), np.int64)
+        self._offsets.append(np.zeros(1, dtype=np.int64))
+
+    def append(
+        self,
+        ids: NDArray[np.integer[Any]],  # (M,), of all words
+        sizes: NDArray[np.integer[Any]],  # (N,), the words of each sentence
+    ) -> None:
+        """Write some sentences, each with EOS at its end."""
+        if self._max_words is not None:
+            place = np.arange(len(ids)) - np.repeat(np.cumsum(sizes) - sizes, sizes)
+            ids, sizes = ids[place < self._max_words], np.minimum(sizes, self._max_words)
+        ends = np.cumsum(sizes + 1, dtype=np.int64)
+        inner = np.ones(len(ids) + len(sizes), dtype=bool)
+        inner[ends - 1] = False
+        flat = np.full(len(inner), EOS, dtype=self._ids.dtype)
+        flat[inner] = ids
+        self._ids.append(flat)
+        self._offsets.append(ends + self._end)
+        self._end += len(flat)
+
+    def __enter__(self) -> TokenWriter:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self._ids.__exit__(kind, error, trace)
+        self._offsets.__exit__(kind, error, trace)

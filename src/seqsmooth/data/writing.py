@@ -1,7 +1,8 @@
 """From texts to a prepared corpus: words, vocabulary, token arrays, features; the folder is there whole or not at all.
 
-Texts are written, tokenised, as they come, and encoded in a second pass, when the vocabulary is known: what has to be
-in memory is the vocabulary and the ids of the items, not the texts.
+Texts are read in blocks, which any number of processes split into words; lines are written as they come, ids when the
+vocabulary is known, and counts that do not fit into memory are merged from sorted files. What has to be in memory is
+the vocabulary, and of captions the ids of the images: not the texts, and nothing that grows with their number.
 """
 
 from __future__ import annotations
@@ -9,7 +10,9 @@ from __future__ import annotations
 import hashlib
 import json
 import os
-from collections.abc import Callable, Iterable, Mapping, Sequence
+import shutil
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import closing, contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -18,12 +21,16 @@ import numpy as np
 from seqsmooth.data.arrays import ArrayWriter
 from seqsmooth.data.corpus import KIND, Corpus, open_corpus
 from seqsmooth.data.features import FeatureSource, Id, is_picture, write_features
-from seqsmooth.data.sides import Lines, Side, Text, check_words, encode, sentences
+from seqsmooth.data.sides import Side, SideWriter, Text
 from seqsmooth.files.atomic import atomic_folder, atomic_write_text
+from seqsmooth.files.workers import run_blocks
 from seqsmooth.ops import checks
-from seqsmooth.text import Vocabulary, WordCounts, document_frequencies
+from seqsmooth.rewards.document_counter import DocumentCounter
+from seqsmooth.text import Vocabulary
+from seqsmooth.text.blocks import CaptionSplitter, PairSplitter, blocks_of
+from seqsmooth.text.counts import WordCounter
+from seqsmooth.text.tokenisers import Tokeniser, is_named
 
-MOST_DOCUMENTS = 1_000_000  # beyond, the n-grams of all documents would not fit into memory
 Progress = Callable[[str, int], None]
 
 
@@ -42,6 +49,7 @@ def write_captions(
     empty: str = "refuse",
     dtype: str | None = None,
     made_from: Mapping[str, Any] | None = None,
+    workers: int = 1,
     progress: Progress = silent,
 ) -> Corpus:
     """Write captions of images as a prepared corpus.
@@ -57,6 +65,8 @@ def write_captions(
         empty: what to do with captions without words: "refuse", or "drop" them; and the image, where none is left.
         dtype: of the features on disk; as they are by default.
         made_from: what to remember of where it comes from.
+        workers: the number of processes that split texts; where they are more than one, this one reads and writes. The
+            tokeniser must have a name: one of your own stays in this process.
         progress: called with what is being done and how many items are done.
 
     Examples:
@@ -79,47 +89,39 @@ def write_captions(
     pictures = features is not None and is_picture(features.row_shape, features.dtype)
     checks.must(not pictures or dtype is None, "dtype", "left out for pictures, which are bytes", dtype)
     what = "pictures" if pictures else "features"
-    with atomic_folder(folder) as out:
+    workers = _workers(workers, side.tokeniser)
+    with atomic_folder(folder) as out, _scratch(out) as scratch:
         items: dict[str, list[Id]] = {}
         left_out: dict[str, dict[str, int]] = {f"images_without_{what}": {}, "empty_captions": {}}
-        words = WordCounts({}, 0)
+        words, texts = WordCounter(scratch, "targets"), {}
         for name, images in splits.items():
-            items[name], without, emptied = [], 0, 0
-            seen: set[Id] = set()
-            with Lines(out / f"{name}.targets.txt", counted=name == "train") as lines, _firsts(out, name) as firsts:
-                for identity, texts in images:
-                    if features is not None and identity not in features.places:
-                        lack = f"missing for {identity!r} of {name}"
-                        checks.must(missing == "drop", what, "there for every image", lack)
-                        without += 1
-                        continue
-                    checks.must(identity not in seen, name, "a split with each image once", f"{identity!r} twice")
-                    seen.add(identity)
-                    listed = not isinstance(texts, str)  # or else its letters would be captions
-                    checks.must(listed, f"captions of the image {identity!r} of {name}", "a list of texts", repr(texts))
-                    captions = [side.words(text) for text in texts]
-                    some = [caption for caption in captions if caption or empty == "refuse"]
-                    emptied += len(captions) - len(some)
-                    if captions and not some:
-                        continue
-                    for number, caption in enumerate(some, 1):
-                        check_words(caption, f"caption {number} of the image {identity!r} of {name}")
-                        lines.write(caption)
-                    firsts.append(np.array([lines.written]))
-                    items[name].append(identity)
+            items[name] = []
+            for why in left_out.values():
+                why[name] = 0
+            wanted = _Wanted(name, images, features, what, missing)
+            splitter = CaptionSplitter(name, side.tokeniser, drop_empty=empty == "drop")
+            with (
+                SideWriter(out / f"{name}.targets", scratch, words if name == "train" else None) as texts[name],
+                _firsts(out, name) as firsts,
+                closing(run_blocks(splitter, blocks_of(wanted), workers)) as blocks,
+            ):
+                for block in blocks:
+                    firsts.append(np.cumsum(block.captions.items) + texts[name].texts)
+                    texts[name].write(block.captions)
+                    items[name] += block.ids
+                    left_out["empty_captions"][name] += block.empty
                     progress(f"images of {name}", len(items[name]))
-            rule = "a split with images" + (f" that have {what}" if without else "")
+            left_out[f"images_without_{what}"][name] = wanted.without
+            rule = "a split with images" + (f" that have {what}" if wanted.without else "")
             checks.must(len(items[name]) > 0, name, rule, "empty")
-            left_out[f"images_without_{what}"][name] = without
-            left_out["empty_captions"][name] = emptied
-            words = lines.counts() if name == "train" else words
             with atomic_write_text(out / f"{name}.items.json") as file:
                 json.dump(items[name], file)
         vocabulary = side.build(words)
         vocabulary.save(out / "vocabulary.json")
-        progress("token ids", 0)
-        encode(out, splits, "targets", vocabulary, max_words)
-        _count_documents(out, len(items["train"]), vocabulary, progress)
+        documents = DocumentCounter(scratch)
+        for name, writer in texts.items():
+            _encode(writer, "token ids", vocabulary, max_words, progress, documents if name == "train" else None)
+        documents.save(out / "document_frequencies.npz", lambda n: progress(f"{n}-grams of train", 0))
         if features is not None:
             _write_features(out, items, features, dtype, what, progress)
         origin = {"tokeniser": vocabulary.tokeniser, "max_words": max_words} | left_out | dict(made_from or {})
@@ -137,7 +139,9 @@ def write_pairs(
     max_words: int | None = None,
     longer: str = "cut",
     empty: str = "refuse",
+    document_frequencies: bool = True,
     made_from: Mapping[str, Any] | None = None,
+    workers: int = 1,
     progress: Progress = silent,
 ) -> Corpus:
     """Write pairs of sentences as a prepared corpus.
@@ -152,7 +156,10 @@ def write_pairs(
         longer: what to do with training pairs that have more: "cut" them, or "drop" them. Those of other splits are
             kept whole.
         empty: what to do with training pairs of which a side has no words: "refuse", or "drop" them.
+        document_frequencies: whether to count in how many targets each n-gram occurs, for CIDEr.
         made_from: what to remember of where it comes from.
+        workers: the number of processes that split texts; where they are more than one, this one reads and writes. The
+            tokeniser must have a name: one of your own stays in this process.
         progress: called with what is being done and how many pairs are done.
 
     Examples:
@@ -169,55 +176,47 @@ def write_pairs(
     source, target = source or Side(), target or Side()
     _check_splits(splits)
     _check_length(max_words)
-    longest = max_words if longer == "drop" else None
-    with atomic_folder(folder) as out:
-        counts: dict[str, int] = {}
+    workers = _workers(workers, source.tokeniser, target.tokeniser)
+    with atomic_folder(folder) as out, _scratch(out) as scratch:
         left_out = {"longer_pairs": 0, "empty_pairs": 0}
-        words = (WordCounts({}, 0), WordCounts({}, 0))
+        words = WordCounter(scratch, "sources"), WordCounter(scratch, "targets")
+        read, written = {}, {}
         for name, pairs in splits.items():
             training = name == "train"
+            counters = words if training else (None, None)
+            longest = max_words if training and longer == "drop" else None
+            splitter = PairSplitter(name, source.tokeniser, target.tokeniser, longest, training and empty == "drop")
             with (
-                Lines(out / f"{name}.sources.txt", counted=training) as sources,
-                Lines(out / f"{name}.targets.txt", counted=training) as targets,
+                SideWriter(out / f"{name}.sources", scratch, counters[0]) as read[name],
+                SideWriter(out / f"{name}.targets", scratch, counters[1]) as written[name],
                 _firsts(out, name) as firsts,
+                closing(run_blocks(splitter, blocks_of(pairs), workers)) as blocks,
             ):
-                for number, pair in enumerate(pairs, 1):
-                    paired = isinstance(pair, Sequence) and not isinstance(pair, str) and len(pair) == 2
-                    checks.must(paired, f"pair {number} of {name}", "a source and a target", repr(pair))
-                    text, several = pair
-                    read = source.words(text)
-                    written = [target.words(one) for one in (several if isinstance(several, tuple) else (several,))]
-                    if training and empty == "drop" and not (read and written and all(written)):
-                        left_out["empty_pairs"] += 1
-                        continue
-                    if training and longest is not None and max(map(len, (read, *written))) > longest:
-                        left_out["longer_pairs"] += 1
-                        continue
-                    check_words(read, f"source {number} of {name}")
-                    checks.must(len(written) > 0, f"pair {number} of {name}", "one with a target", "one without")
-                    sources.write(read)
-                    for one in written:
-                        check_words(one, f"target {number} of {name}")
-                        targets.write(one)
-                    firsts.append(np.array([targets.written]))
-                    if sources.written % 1000 == 0:
-                        progress(f"pairs of {name}", sources.written)
-            checks.must(sources.written > 0, name, "a split with pairs", "empty")
-            counts[name] = sources.written
-            words = (sources.counts(), targets.counts()) if training else words
+                for block in blocks:
+                    firsts.append(np.cumsum(block.targets.items) + written[name].texts)
+                    read[name].write(block.sources)
+                    written[name].write(block.targets)
+                    for why, number in block.left_out.items():
+                        left_out[why] += number
+                    progress(f"pairs of {name}", read[name].items)
+            checks.must(read[name].items > 0, name, "a split with pairs", "empty")
         vocabularies = source.build(words[0]), target.build(words[1])
-        for side, file, vocabulary in zip(("sources", "targets"), ("source.", ""), vocabularies, strict=True):
+        documents = DocumentCounter(scratch)
+        for file, writers, vocabulary in (("source.", read, vocabularies[0]), ("", written, vocabularies[1])):
             vocabulary.save(out / f"{file}vocabulary.json")
-            progress(f"token ids of the {side}", 0)
-            encode(out, ["train"], side, vocabulary, max_words)
-            encode(out, [name for name in splits if name != "train"], side, vocabulary, None)
-        _count_documents(out, counts["train"], vocabularies[1], progress)
+            for name, writer in writers.items():
+                counter = documents if writer is written["train"] and document_frequencies else None
+                what = f"token ids of the {'targets' if writers is written else 'sources'}"
+                _encode(writer, what, vocabulary, max_words if name == "train" else None, progress, counter)
+        if document_frequencies:
+            documents.save(out / "document_frequencies.npz", lambda n: progress(f"{n}-grams of train", 0))
         origin = {
             "source_tokeniser": vocabularies[0].tokeniser,
             "tokeniser": vocabularies[1].tokeniser,
             "max_words": max_words,
             "longer": longer,
         }
+        counts = {name: writer.items for name, writer in read.items()}
         _write_index(out, "translation", counts, origin | left_out | dict(made_from or {}), None, progress)
     return open_corpus(folder)
 
@@ -233,6 +232,66 @@ def _check_splits(splits: Mapping[str, Any]) -> None:
 def _check_length(max_words: int | None) -> None:
     if max_words is not None:
         checks.at_least("max_words", max_words, 1)
+
+
+def _workers(workers: int, *tokenisers: Tokeniser) -> int:
+    """The number of processes: one, where a tokeniser is of the user's own, and cannot be made again in another."""
+    checks.at_least("workers", workers, 1)
+    return workers if all(map(is_named, tokenisers)) else 1
+
+
+@contextmanager
+def _scratch(out: Path) -> Iterator[Path]:
+    """A folder for what is not kept."""
+    folder = out / "scratch"
+    folder.mkdir()
+    yield folder
+    shutil.rmtree(folder)
+
+
+class _Wanted:
+    """The images of a split that have features; the others are counted, or refused."""
+
+    def __init__(
+        self,
+        name: str,
+        images: Iterable[tuple[Id, Sequence[Text]]],
+        features: FeatureSource | None,
+        what: str,
+        missing: str,
+    ) -> None:
+        self._name, self._images, self._features, self._what, self._missing = name, images, features, what, missing
+        self.without = 0
+
+    def __iter__(self) -> Iterator[tuple[Id, Sequence[Text]]]:
+        seen: set[Id] = set()
+        for identity, texts in self._images:
+            if self._features is not None and identity not in self._features.places:
+                lack = f"missing for {identity!r} of {self._name}"
+                checks.must(self._missing == "drop", self._what, "there for every image", lack)
+                self.without += 1
+                continue
+            checks.must(identity not in seen, self._name, "a split with each image once", f"{identity!r} twice")
+            seen.add(identity)
+            yield identity, texts
+
+
+def _encode(
+    writer: SideWriter,
+    what: str,
+    vocabulary: Vocabulary,
+    max_words: int | None,
+    progress: Progress,
+    documents: DocumentCounter | None = None,
+) -> None:
+    """Write the ids of one side of a split, and show their n-grams to who counts them."""
+    done = 0
+    progress(what, done)
+    for ids, sizes, items in writer.encode(vocabulary, max_words):
+        if documents is not None:
+            documents.add(ids, sizes, items)
+        done += len(items)
+        progress(what, done)
 
 
 def _firsts(out: Path, name: str) -> ArrayWriter:
@@ -255,17 +314,6 @@ def _write_features(
             rows.append(np.arange(len(order), len(order) + len(ids)))
         order += ids
     write_features(out / "features", features, features.rows(order), dtype, lambda done: progress(what, done))
-
-
-def _count_documents(out: Path, documents: int, vocabulary: Vocabulary, progress: Progress) -> None:
-    if documents > MOST_DOCUMENTS:
-        return
-    progress("n-grams of train", 0)
-    sizes = np.diff(np.load(out / "train.firsts.npy")).tolist()
-    texts = sentences(out / "train.targets.txt")
-    document_frequencies(([next(texts) for _ in range(size)] for size in sizes), vocabulary).save(
-        out / "document_frequencies.npz"
-    )
 
 
 def _write_index(

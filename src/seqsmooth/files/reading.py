@@ -15,6 +15,7 @@ from seqsmooth.files.paths import check_source
 
 Parsed = TypeVar("Parsed")
 
+_BLOCK = 1 << 16  # bytes that are decoded at a time
 _DAMAGED = (EOFError, zlib.error, gzip.BadGzipFile)
 
 
@@ -26,17 +27,35 @@ def read_lines(path: str | os.PathLike[str], name: str = "text") -> Iterator[str
         name: what it is for, said where it cannot be read.
     """
     path = check_source(name, path)
-    # Only the ends of lines end lines: text may hold other separators.
     with _open(path) as file:
-        number = 0
+        before = 0
         try:
-            for number, line in enumerate(file, 1):
-                text = line.decode("utf-8-sig" if number == 1 else "utf-8")
-                yield text.removesuffix("\n").removesuffix("\r")
+            while lines := file.readlines(_BLOCK):
+                yield from _decode(lines, first=before == 0)
+                before += len(lines)
         except UnicodeDecodeError as error:
-            raise ValueError(f"`{name}` must be text in UTF-8, but {path} is not in line {number}.") from error
+            wrong = next(number for number, line in enumerate(lines, before + 1) if not _is_utf8(line))
+            yield from _decode(lines[: wrong - before - 1], first=before == 0)
+            raise ValueError(f"`{name}` must be text in UTF-8, but {path} is not in line {wrong}.") from error
         except _DAMAGED as error:
             raise _damaged_gzip(name, path) from error
+
+
+def _decode(lines: list[bytes], *, first: bool) -> list[str]:
+    """Decode lines at once; only the ends of lines end lines: text may hold other separators."""
+    text = b"".join(lines).decode("utf-8-sig" if first else "utf-8")
+    decoded = text.split("\n")
+    if text.endswith("\n") or not lines:
+        decoded.pop()
+    return [line.removesuffix("\r") for line in decoded] if "\r" in text else decoded
+
+
+def _is_utf8(line: bytes) -> bool:
+    try:
+        line.decode()
+    except UnicodeDecodeError:
+        return False
+    return True
 
 
 def count_lines(path: str | os.PathLike[str], name: str = "text") -> int:

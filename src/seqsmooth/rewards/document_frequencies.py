@@ -20,9 +20,9 @@ from seqsmooth.files.paths import check_source
 from seqsmooth.ops import checks, hash_table
 
 _Ints = NDArray[np.int64]
-_KIND = "seqsmooth document frequencies 1"
+KIND = "seqsmooth document frequencies 1"
 _DAMAGE = (AttributeError, EOFError, KeyError, RuntimeError, TypeError, ValueError, struct.error, zipfile.BadZipFile)
-_LAST = torch.iinfo(torch.int64).max
+LAST = torch.iinfo(torch.int64).max
 
 
 @dataclass(frozen=True, eq=False, repr=False, slots=True)
@@ -72,14 +72,14 @@ class DocumentFrequencies:
         counts: list[Tensor] = []
         words = ranks = ids
         for n in range(1, order + 1):
-            starts = np.flatnonzero(caption[: max(0, ids.size - n + 1)] == caption[n - 1 :])
+            starts = starts_of(caption, n)
             key = ids if n == 1 else ranks[starts] * keys[0].numel() + words[starts + n - 1]
-            distinct, count, place = _count(key, document[starts])
+            distinct, count, place = count_keys(key, document[starts])
             # The place of the n-gram that starts at each position; where none does, nobody asks.
             ranks = np.zeros_like(ids)
             ranks[starts] = place
             words = ranks if n == 1 else words
-            keys.append(torch.from_numpy(np.append(distinct, _LAST)))
+            keys.append(torch.from_numpy(np.append(distinct, LAST)))
             counts.append(torch.from_numpy(np.append(count, 0).astype(np.int32)))
         return cls(total, tuple(keys), tuple(counts))
 
@@ -92,7 +92,7 @@ class DocumentFrequencies:
 
     def save(self, path: str | os.PathLike[str]) -> None:
         """Write the file whole or not at all: what was at `path` before stays until the new file is complete."""
-        arrays: dict[str, Any] = {"kind": _KIND, "documents": self.documents, "order": self.order}
+        arrays: dict[str, Any] = {"kind": KIND, "documents": self.documents, "order": self.order}
         arrays |= {f"keys_{n}": key.numpy() for n, key in enumerate(self.keys, 1)}
         arrays |= {f"counts_{n}": count.numpy() for n, count in enumerate(self.counts, 1)}
         with atomic_write(path) as file:
@@ -104,7 +104,7 @@ class DocumentFrequencies:
         path = check_source("path", path)
         try:
             with path.open("rb") as file, np.load(file, allow_pickle=False) as stored:
-                if str(stored["kind"]) != _KIND:
+                if str(stored["kind"]) != KIND:
                     raise ValueError(f"it is of the kind {str(stored['kind'])!r}")
                 documents, order = int(stored["documents"]), int(stored["order"])
                 keys = tuple(_column(stored, f"keys_{n}", np.int64) for n in range(1, order + 1))
@@ -207,9 +207,18 @@ def _flatten(documents: Iterable[Sequence[Sequence[int]]]) -> tuple[_Ints, _Ints
     return flat[token], caption_of[token], document_of[token], len(captions)
 
 
-def _count(key: _Ints, document: _Ints) -> tuple[_Ints, _Ints, _Ints]:
-    # The distinct keys, the number of documents that hold each, and the place of every key among the distinct ones.
-    order = np.argsort(key, kind="stable")  # stable: within a key the documents stay together
+def starts_of(caption: _Ints, n: int) -> _Ints:
+    """Find the tokens that an n-gram starts at, where `caption` says which caption each token belongs to."""
+    return np.flatnonzero(caption[: max(0, caption.size - n + 1)] == caption[n - 1 :])
+
+
+def count_keys(key: _Ints, document: _Ints) -> tuple[_Ints, _Ints, _Ints]:
+    """Return the distinct keys, the number of documents that hold each, and the place of every key among them."""
+    bits = int(document.max(initial=0)).bit_length()
+    if int(key.max(initial=0)).bit_length() + bits < 64:
+        order = np.argsort(key << bits | document)  # one sort of numbers, for which processors have instructions
+    else:
+        order = np.lexsort((document, key))
     key, document = key[order], document[order]
     new_key = np.diff(key, prepend=-1) != 0
     new_document = np.diff(document, prepend=-1) != 0

@@ -100,6 +100,10 @@ class MosesTokeniser:
         tokens: list[str] = self._split(text, escape=False)
         return [token.lower() for token in tokens] if self.lower else tokens
 
+    def __reduce__(self) -> tuple[Any, ...]:
+        """Travel to another process by name."""
+        return tokeniser, (self.signature,)
+
 
 class HuggingFaceTokeniser:
     """A subword tokeniser of Hugging Face. What it does not know becomes our UNK, which is never written or matched.
@@ -142,6 +146,10 @@ class HuggingFaceTokeniser:
         tokens: list[str] = self._split(text)
         return [UNKNOWN if token == self._unknown else token for token in tokens]
 
+    def __reduce__(self) -> tuple[Any, ...]:
+        """Travel to another process by name."""
+        return tokeniser, (self.signature,)
+
     def _pieces(self, text: str) -> list[str]:
         tokens: list[str] = self._tokenizer.encode(text, add_special_tokens=False).tokens
         return tokens
@@ -168,6 +176,17 @@ def tokeniser(name: str) -> Tokeniser:
         return MosesTokeniser(language or "en", lower=case == "lower")
     checks.must(kind == "hf" and rest != "", "tokeniser", NAMES, repr(name))
     return HuggingFaceTokeniser(rest)
+
+
+def is_named(split: Tokeniser) -> bool:
+    """Whether another process can make the same tokeniser of its signature: it is not one of a user's own."""
+    return type(split) in (
+        WhitespaceTokeniser,
+        PtbTokeniser,
+        SubwordNmtTokeniser,
+        MosesTokeniser,
+        HuggingFaceTokeniser,
+    )
 
 
 def _mark_and_unknown(tokenizer: Any, name: str) -> tuple[str, str | None]:

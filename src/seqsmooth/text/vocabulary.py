@@ -84,6 +84,7 @@ class Vocabulary:
         min_count: int = 5,
         most_words: int | None = None,
         tokeniser: str = "",
+        others: int = 0,
     ) -> Vocabulary:
         """Keep the words that occur often enough.
 
@@ -93,6 +94,7 @@ class Vocabulary:
             min_count: keep words that occur at least so often; the paper keeps captions' words from 5 on.
             most_words: keep no more than so many, the most frequent; among equals the alphabet decides.
             tokeniser: the signature of the tokeniser that made the words.
+            others: how often words occur that `counts` leaves out: they are UNK, too.
         """
         checks.at_least("min_count", min_count, 1)
         checks.at_least("sentences", sentences, 0)
@@ -101,7 +103,7 @@ class Vocabulary:
         frequent = [(word, n) for word, n in counts.items() if n >= min_count and word not in SPECIALS]
         frequent.sort(key=lambda pair: (-pair[1], pair[0]))
         frequent = frequent[:most_words]
-        left_out = sum(counts.values()) - sum(n for _, n in frequent)
+        left_out = sum(counts.values()) - sum(n for _, n in frequent) + others
         words = (*SPECIALS, *(word for word, _ in frequent))
         return cls(words, (0, sentences, sentences, left_out, *(n for _, n in frequent)), min_count, tokeniser)
 
