@@ -129,7 +129,7 @@ def head(
     rows = math.ceil(count / pieces)
     wide = torch.promote_types(weight.dtype, torch.float32) if pieces > 2 else weight.dtype
     for_states = torch.empty_like(states) if wanted[0] else None
-    for_weight: Tensor | None = None
+    for_weight: Tensor | None = None  # its transpose (D, V): a product that needs no transpose of the logits
     for_bias = torch.zeros(vocab_size, dtype=wide) if wanted[2] else None
     losses = empty_losses(states)
     for number in range(pieces):
@@ -140,7 +140,7 @@ def head(
         if for_states is not None:
             for_states[part] = multiply(logits, weight)
         if wanted[1]:
-            product = multiply(logits.t(), states[part])
+            product = multiply(states[part].t(), logits)
             for_weight = product.to(wide) if for_weight is None else for_weight.add_(product)
         if for_bias is not None:
             for_bias += logits.sum(0, dtype=wide)
@@ -150,7 +150,7 @@ def head(
         for_hidden = torch.zeros_like(hidden).index_copy_(0, kept, for_states)
     gradients = (
         None if for_hidden is None else for_hidden.view(shape),
-        None if for_weight is None else for_weight.to(weight.dtype),
+        None if for_weight is None else for_weight.t().to(weight.dtype).contiguous(),
         None if for_bias is None else for_bias.to(weight.dtype),
     )
     return total(losses, job), gradients
