@@ -29,13 +29,20 @@ needs_compiler = pytest.mark.skipif(
 )
 
 
+C = """
+#include "answer.h"
+__attribute__((visibility("default"))) int answer(void) { return ANSWER; }
+"""
+
+
 @pytest.fixture
 def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """A folder with the C, and nothing built, where the library is looked for as in a process that begins."""
+    """A folder with a little C, and nothing built, where the library is looked for as in a process that begins."""
     here = tmp_path / "native"
     here.mkdir()
-    for path in (*native.libraries.sources(HERE), HERE / "libraries.py"):
-        shutil.copy(path, here)
+    (here / "some.c").write_text(C)
+    (here / "answer.h").write_text("#define ANSWER 42\n")
+    shutil.copy(HERE / "libraries.py", here)
     monkeypatch.setattr(native, "FOLDER", here)
     monkeypatch.setattr(native, "_found", None)
     return here
@@ -55,8 +62,10 @@ def test_it_is_built_once_and_loaded(folder: Path) -> None:
     times = [path.stat().st_mtime_ns for path in made]
     assert hatch_build.build(folder, folder) == ""
     assert [path.stat().st_mtime_ns for path in made] == times
-    assert isinstance(native.library(), ctypes.CDLL)
-    assert native.library() is native.library()
+    library = native.library()
+    assert isinstance(library, ctypes.CDLL)
+    assert library.answer() == 42
+    assert native.library() is library
     assert native.absence() == ""
     best = {"AVX512": "avx512", "AVX2": "avx2"}.get(torch.backends.cpu.get_cpu_capability(), "baseline")
     assert native.level() == best
@@ -92,14 +101,27 @@ def test_a_lower_level_serves_where_the_best_is_missing(folder: Path) -> None:
 def test_a_library_of_other_c_is_stale(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     hatch_build.build(folder, folder)
     before = set(folder.glob("*.so"))
-    with (folder / "rows.c").open("a") as file:
-        file.write("\n/* changed */\n")
+    (folder / "answer.h").write_text("#define ANSWER 43\n")
     assert native.library() is None
     assert native.absence() == "the native library was built from other C than is here now"
     assert hatch_build.build(folder, folder) == ""
     assert before.isdisjoint(folder.glob("*.so"))  # and what is stale is gone
     monkeypatch.setattr(native, "_found", None)
-    assert native.library() is not None
+    library = native.library()
+    assert library is not None
+    assert library.answer() == 43
+
+
+@needs_compiler
+def test_it_holds_nothing_of_the_machine_and_is_made_the_same_again(folder: Path, tmp_path: Path) -> None:
+    for name in ("first", "second"):
+        (tmp_path / name).mkdir()
+        assert hatch_build.build(folder, tmp_path / name) == ""
+    for path in (tmp_path / "first").iterdir():
+        made = path.read_bytes()
+        assert made == (tmp_path / "second" / path.name).read_bytes()
+        assert os.fsencode(tmp_path) not in made
+        assert b"some.c" not in made  # stripped
 
 
 def test_without_a_compiler(folder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -146,8 +168,9 @@ def test_native_is_an_error_where_it_is_absent(folder: Path, monkeypatch: pytest
     assert dispatch.path("cpu") == "torch"
     monkeypatch.setenv(dispatch.VARIABLE, "native")
     why = "the native library was not built"
-    with pytest.raises(ValueError, match=rf"^`SEQSMOOTH_KERNELS` must be 'auto' or 'torch' here, because {why}; "):
-        dispatch.uses_kernels(torch.zeros(2))
+    for values in (torch.zeros(2), torch.zeros(2, dtype=torch.float64)):
+        with pytest.raises(ValueError, match=rf"^`SEQSMOOTH_KERNELS` must be 'auto' or 'torch' here, because {why}; "):
+            dispatch.engine(values)
 
 
 @needs_compiler
@@ -232,20 +255,19 @@ def libraries_in(built: zipfile.ZipFile) -> list[str]:
     return [name for name in built.namelist() if name.endswith(".so")]
 
 
+@pytest.mark.slow
 @needs_compiler
 def test_a_wheel_has_the_library_and_suits_any_python_here(tmp_path: Path) -> None:
     pytest.importorskip("hatchling")
-    first, second = (wheel(tmp_path / name) for name in ("first", "second"))
+    built = wheel(tmp_path)
     wanted = native.libraries.digest(HERE)
-    assert libraries_in(first) == [
+    assert libraries_in(built) == [
         f"seqsmooth/ops/native/{native.libraries.file_name(level, wanted)}" for level in sorted(hatch_build.levels())
     ]
-    name = Path(str(first.filename)).name
-    assert re.fullmatch(r"seqsmooth-[^-]+-py3-none-(linux|macosx)_\w+\.whl", name)
-    assert Path(str(first.filename)).read_bytes() == Path(str(second.filename)).read_bytes()
-    for library in libraries_in(first):
-        assert not re.search(rb"/(work|home|tmp|root|Users)/|" + re.escape(os.fsencode(ROOT)), first.read(library))
-    assert "seqsmooth/ops/native/not-built.txt" not in first.namelist()
+    assert re.fullmatch(r"seqsmooth-[^-]+-py3-none-(linux|macosx)_\w+\.whl", Path(str(built.filename)).name)
+    for library in libraries_in(built):
+        assert not re.search(rb"/(work|home|tmp|root|Users)/|" + re.escape(os.fsencode(ROOT)), built.read(library))
+    assert "seqsmooth/ops/native/not-built.txt" not in built.namelist()
 
 
 def test_a_wheel_without_a_compiler_is_one_of_python_alone(tmp_path: Path) -> None:

@@ -55,6 +55,12 @@ def uses_kernels(*values: Tensor | None) -> bool:
     asked = choice()
     if asked == "torch" or forward_ad._current_level >= 0:
         return False
+    if asked == "native":
+        if native.library() is None:
+            raise checks.wrong(VARIABLE, f"'auto' or 'torch' here, because {native.absence()}", repr(asked))
+        if any(value is not None and value.is_cuda for value in values):
+            raise checks.wrong(VARIABLE, "'auto', 'torch' or 'triton' for tensors on a GPU", repr(asked))
+        return False
     on_gpu = True
     for value in values:
         if value is not None:
@@ -63,12 +69,6 @@ def uses_kernels(*values: Tensor | None) -> bool:
             on_gpu = on_gpu and value.is_cuda
     if asked == "auto":
         return on_gpu and is_installed() and not _is_interpreted()
-    if asked == "native":
-        if on_gpu:
-            raise checks.wrong(VARIABLE, "'auto', 'torch' or 'triton' for tensors on a GPU", repr(asked))
-        if native.library() is None:
-            raise checks.wrong(VARIABLE, f"'auto' or 'torch' here, because {native.absence()}", repr(asked))
-        return False
     if not is_installed():
         raise checks.wrong(VARIABLE, "'auto' or 'torch' where Triton is not installed", repr(asked))
     if not (on_gpu or _is_interpreted()):
@@ -127,12 +127,14 @@ def path(device: Literal["cpu", "cuda"] | None = None) -> str:
 
     By default the device is the GPU of this machine, or its CPU where it has none.
     """
-    asked, gpu = choice(), torch.cuda.is_available()
-    kernels_run = is_installed() and (gpu or (asked == "triton" and _is_interpreted()))
-    if device != "cpu" and asked in ("auto", "triton") and kernels_run:
-        return "triton"
-    on_cpu = device == "cpu" or (device is None and (not gpu or asked == "native"))
-    return "native" if on_cpu and asked in ("auto", "native") and native.library() is not None else "torch"
+    asked = choice()
+    if device != "cpu":
+        gpu = torch.cuda.is_available()
+        if asked in ("auto", "triton") and is_installed() and (gpu or (asked == "triton" and _is_interpreted())):
+            return "triton"
+        if device == "cuda" or (gpu and asked != "native"):
+            return "torch"
+    return "native" if asked in ("auto", "native") and native.library() is not None else "torch"
 
 
 def _is_interpreted() -> bool:
