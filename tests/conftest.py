@@ -17,6 +17,7 @@ torch.set_num_threads(1)
 # Read when a kernel is defined: where there is no GPU, tests of the kernels run them in Triton's interpreter.
 if not torch.cuda.is_available():
     os.environ["TRITON_INTERPRET"] = "1"
+os.environ["SEQSMOOTH_CACHE"] = ""  # a file of an earlier run must not make a test pass
 # As in a terminal: `nohup`, or a script that starts the tests in the background, has these ignored in all processes.
 for ignored, default in ((signal.SIGINT, signal.default_int_handler), (signal.SIGHUP, signal.SIG_DFL)):
     if signal.getsignal(ignored) == signal.SIG_IGN:

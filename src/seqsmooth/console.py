@@ -3,6 +3,12 @@
 from __future__ import annotations
 
 import sys
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+QUIET_SECONDS = 10.0
+"""From one line of a log to the next, in a file."""
 
 
 class StatusLine:
@@ -30,3 +36,33 @@ class StatusLine:
     def _write(self, text: str) -> None:
         sys.stderr.write(text)
         sys.stderr.flush()
+
+
+@contextmanager
+def show_log(name: str) -> Iterator[None]:
+    """Show what a logger says meanwhile: on a terminal in the status line, in a file a line now and then."""
+    import logging
+
+    line, last, shown = StatusLine(), time.monotonic(), False
+
+    class Shown(logging.Handler):
+        def emit(self, record: logging.LogRecord) -> None:
+            nonlocal last, shown
+            shown = True
+            if line.rewrites:
+                line.show(record.getMessage())
+            elif time.monotonic() > last + QUIET_SECONDS:
+                last = time.monotonic()
+                line.write(record.getMessage())
+
+    logger, handler = logging.getLogger(name), Shown()
+    before = logger.level
+    logger.addHandler(handler)
+    logger.setLevel(min(logger.getEffectiveLevel(), logging.INFO))
+    try:
+        yield
+    finally:
+        logger.setLevel(before)
+        logger.removeHandler(handler)
+        if shown:
+            line.show("")

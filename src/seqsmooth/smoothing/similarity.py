@@ -20,10 +20,12 @@ from seqsmooth.smoothing.token_law import TokenLaw
 from seqsmooth.smoothing.token_matrix import (
     KeptMatrix,
     Mode,
+    Nearest,
     TopTail,
     check_choices,
     check_shapes,
     draw_from,
+    find_nearest,
     keep,
     multiply,
 )
@@ -95,6 +97,7 @@ class Similarity(TokenLaw):
         self.k = k
         self.tail: TopTail = tail
         self.stored = stored
+        self.nearest: Nearest = find_nearest
         units, known = unit_rows(embeddings.detach(), missing)
         self.scale, self.kinds = 1.0, 0
         if kinds is not None:
@@ -158,7 +161,7 @@ class Similarity(TokenLaw):
 
     def prepare(self, setting: Setting) -> KeptMatrix:
         """The matrix of the law, or what is kept of it, without mass for special tokens."""
-        return keep(self.table_of(setting), self.alpha, self.mode, self.k, self.tail, self.stored)
+        return keep(self.table_of(setting), self.alpha, self.mode, self.k, self.tail, self.stored, self.nearest)
 
     def table_of(self, setting: Setting | None = None) -> SimilarityTable:
         """S with rows that are computed when they are needed; no mass for the special tokens of a setting."""

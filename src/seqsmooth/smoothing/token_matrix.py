@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import logging
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
 from typing import ClassVar, Literal
 
@@ -171,31 +171,42 @@ def check_choices(mode: Mode, k: int | None, tail: TopTail, stored: bool | torch
     checks.must(stored != torch.float16 or mode == "dense", "stored", f"True or False with mode={mode!r}", stored)
 
 
+def find_nearest(law: SimilarityTable, k: int) -> tuple[Tensor, Tensor]:  # (V, k) twice
+    """The k largest entries of each row of S, and the tokens they are of."""
+    weights = law.units.new_empty(law.vocab_size, k)
+    ids = torch.empty_like(weights, dtype=torch.int64)
+    for part, rows in all_rows(law, f"the {k} nearest of each"):
+        weights[part], ids[part] = rows.topk(k, -1)
+    return ids, weights
+
+
+Nearest = Callable[[SimilarityTable, int], tuple[Tensor, Tensor]]
+"""`find_nearest`, or what remembers its results."""
+
+
 def keep(
-    law: SimilarityTable, alpha: float, mode: Mode, k: int | None, tail: TopTail, stored: bool | torch.dtype | None
+    law: SimilarityTable,
+    alpha: float,
+    mode: Mode,
+    k: int | None,
+    tail: TopTail,
+    stored: bool | torch.dtype | None,
+    nearest: Nearest = find_nearest,
 ) -> KeptMatrix:
     """Compute what these choices keep: of M = (1 - alpha) I + alpha S where that says all of a target, or else of S."""
     if mode == "top-k":
         assert k is not None
-        return _nearest(law, k, tail)
+        ids, weights = nearest(law, k)
+        total = weights.sum(-1)
+        if tail == "renormalise":
+            weights = weights / total.unsqueeze(-1)
+        return KeptMatrix(law, weights, ids, 1 - total)
     if stored is None and law.vocab_size > STORED_VOCABULARY:
         return KeptMatrix(law, store=RowStore(STORED_BYTES))
     if stored is False:
         return KeptMatrix(law)
     share = alpha if mode == "dense" else 1.0  # tokens are drawn from S itself
     return _in_full(law, share, torch.float16 if stored == torch.float16 else law.units.dtype)
-
-
-def _nearest(law: SimilarityTable, k: int, tail: TopTail) -> KeptMatrix:
-    """The k largest entries of each row of S."""
-    weights = law.units.new_empty(law.vocab_size, k)
-    ids = torch.empty_like(weights, dtype=torch.int64)
-    for part, rows in all_rows(law, f"the {k} nearest of each"):
-        weights[part], ids[part] = rows.topk(k, -1)
-    total = weights.sum(-1)
-    if tail == "renormalise":
-        weights /= total.unsqueeze(-1)
-    return KeptMatrix(law, weights, ids, 1 - total)
 
 
 def _in_full(law: SimilarityTable, share: float, dtype: torch.dtype) -> KeptMatrix:

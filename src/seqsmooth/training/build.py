@@ -11,12 +11,14 @@ import torch
 from torch import Tensor
 
 from seqsmooth import rewards, smoothing
+from seqsmooth.console import show_log
 from seqsmooth.models import Captioner, Model, build, build_encoder, parameter_groups
 from seqsmooth.models.registry import arguments
 from seqsmooth.ops import checks
 from seqsmooth.text import Vocabulary, WordVectors
 from seqsmooth.text.vocabulary import SPECIALS
 from seqsmooth.training import config as sections
+from seqsmooth.training.neighbours import cached_nearest
 from seqsmooth.training.places import find_beside
 from seqsmooth.training.step import adam
 
@@ -87,14 +89,15 @@ class Builder:
     def objective(self, config: sections.Config) -> smoothing.Objective:
         """Build the loss."""
         section = config.objective
-        return smoothing.Objective(
-            self._law(section.sequence),
-            self._law(section.token),
-            lazy=section.lazy,
-            entropy=section.entropy,
-            specials=self.corpus.vocabulary.specials(),
-            vocab_size=len(self.corpus.vocabulary),
-        )
+        with show_log("seqsmooth.smoothing"):
+            return smoothing.Objective(
+                self._law(section.sequence),
+                self._law(section.token),
+                lazy=section.lazy,
+                entropy=section.entropy,
+                specials=self.corpus.vocabulary.specials(),
+                vocab_size=len(self.corpus.vocabulary),
+            )
 
     def _law(self, section: Any) -> Any:
         """Build a law or a reward from its section; the corpus fills in counts, vectors and document frequencies."""
@@ -114,6 +117,8 @@ class Builder:
         if "document_frequencies" in wanted:
             options["document_frequencies"] = self._document_frequencies
         law = section.built(**options)
+        if isinstance(law, smoothing.Similarity):
+            law.nearest = cached_nearest
         return law if clip is None else rewards.Clip(law, 0.0, clip)
 
     @cached_property
