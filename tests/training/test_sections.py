@@ -9,6 +9,7 @@ from typing import Any
 
 import pytest
 import torch
+from safetensors.torch import load_file
 from torch import Tensor, nn
 
 import seqsmooth as ss
@@ -16,7 +17,7 @@ from oracles.small_corpora import captions, glove, pairs
 from seqsmooth.data import Side, write_captions
 from seqsmooth.rewards.registry import REWARDS
 from seqsmooth.smoothing.registry import SEQUENCE_LAWS, TOKEN_LAWS
-from seqsmooth.training import sections
+from seqsmooth.training import neighbours, sections
 from seqsmooth.training.build import Builder
 from seqsmooth.training.reader import parse_config
 
@@ -78,6 +79,21 @@ def test_what_is_registered_is_a_kind_in_yaml(monkeypatch: pytest.MonkeyPatch, t
     assert objective.token.seen.shape == (len(corpus.vocabulary),)
     with pytest.raises(ValueError, match=r"no key `objective\.token\.counts` in a config"):
         config(given | {"token": {"kind": "narrow", "vectors": "glove.txt", "counts": 3}})
+
+
+def test_the_nearest_tokens_are_found_again(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("SEQSMOOTH_CACHE", str(tmp_path / "cache"))
+    monkeypatch.setattr(neighbours, "LEAST_VOCABULARY", 1)
+    corpus = captions(tmp_path / "corpus")
+    glove(corpus, 6)
+    token = {"kind": "similarity", "vectors": "glove.txt", "tau": 0.3, "mode": "top-k", "k": 3}
+    first = Builder(corpus).objective(config({"token": token}))
+    (file,) = (tmp_path / "cache").iterdir()
+    assert torch.equal(load_file(file)["ids"], first.token_tables.neighbours.int())
+    monkeypatch.setattr(neighbours, "find_nearest", None)
+    second = Builder(corpus).objective(config({"token": token}))
+    assert second.signature() == first.signature()
+    assert torch.equal(second.token_tables.table, first.token_tables.table)
 
 
 def test_captions_without_features_are_not_taken_for_translations(tmp_path: Path) -> None:

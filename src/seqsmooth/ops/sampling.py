@@ -55,12 +55,15 @@ def categorical(
     First a piece of 16 tokens is drawn, by its sum, and then a token of it.
     """
     each = torch.arange(probabilities.shape[0], device=probabilities.device) if rows is None else rows
-    pieces = F.pad(probabilities, (0, -probabilities.shape[1] % PIECE))
+    short = -probabilities.shape[1] % PIECE
+    pieces = F.pad(probabilities, (0, short)) if short else probabilities  # a copy, even where nothing is short
     pieces = pieces.view(pieces.shape[0], pieces.shape[1] // PIECE, PIECE)
-    cumulative = pieces.sum(-1, dtype=finest(probabilities.device)).cumsum(-1)[each]  # (N, V / 16)
+    # In fp32 a piece is off by no more than its entries are.
+    cumulative = pieces.sum(-1).to(finest(probabilities.device)).cumsum(-1)[each]  # (N, V / 16)
     points = uniforms((each.shape[0], count), probabilities, generator) * cumulative[:, -1:]
     piece = _invert(cumulative, points)
-    points = points - F.pad(cumulative, (1, 0)).gather(-1, piece)  # less all pieces before: never below 0
+    before = cumulative.gather(-1, (piece - 1).clamp_min(0)).masked_fill(piece == 0, 0)
+    points = points - before  # never below 0
     tokens = pieces[each.unsqueeze(-1), piece].to(cumulative.dtype).cumsum(-1)  # (N, count, 16)
     return PIECE * piece + _invert(tokens, points.unsqueeze(-1)).squeeze(-1)
 

@@ -143,7 +143,9 @@ class DenseTable:
         weights = widen(weights)
         return torch.cat(
             [
-                F.embedding_bag(place, part[distinct].to(weights.dtype), mode="sum", per_sample_weights=weights)
+                F.embedding_bag(
+                    place, part.index_select(0, distinct).to(weights.dtype), mode="sum", per_sample_weights=weights
+                )
                 for part in parts
             ],
             1,

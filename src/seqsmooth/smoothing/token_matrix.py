@@ -231,16 +231,6 @@ def all_rows(law: SimilarityTable, what: str) -> Iterator[tuple[slice, Tensor]]:
             last = now
 
 
-def rows_of(
-    matrix: TokenMatrix,
-    tokens: Tensor,  # (n,)
-    dtype: torch.dtype,
-) -> Tensor:  # (n, V)
-    """The rows of some tokens in full."""
-    index = tokens.unsqueeze(-1)
-    return matrix.combine(index, torch.ones_like(index, dtype=dtype))
-
-
 def sum_rows(parts: Sequence[Rows]) -> Tensor:  # (N, V)
     """Weighted rows of tables, summed in full."""
     total, *others = [
@@ -284,7 +274,8 @@ def _pieces(matrix: TokenMatrix, like: Tensor) -> Iterator[tuple[slice, Tensor]]
         if isinstance(matrix, DenseTable):
             yield part, matrix.values[part, : matrix.vocab_size].to(like.dtype)
         else:
-            yield part, rows_of(matrix, torch.arange(matrix.size, device=like.device)[part], like.dtype)
+            tokens = torch.arange(matrix.size, device=like.device)[part].unsqueeze(-1)
+            yield part, matrix.combine(tokens, torch.ones_like(tokens, dtype=like.dtype))
 
 
 def draw_from(
@@ -302,7 +293,20 @@ def draw_from(
         some, place = tokens[start : start + at_once], None
         if checks.visible(some):
             some, place = torch.unique(some, return_inverse=True)
-        index = some.unsqueeze(-1)
-        rows = sum_rows(kept.rows(matrix, index, torch.ones_like(index, dtype=dtype)))
-        drawn.append(categorical(rows, count, generator, place))
+        drawn.append(categorical(_rows_of(kept, matrix, some, dtype), count, generator, place))
     return torch.cat(drawn)
+
+
+def _rows_of(
+    kept: KeptMatrix,
+    matrix: TokenMatrix,
+    tokens: Tensor,  # (n,)
+    dtype: torch.dtype,
+) -> Tensor:  # (n, V or more)
+    """The rows of tokens in full, with the padding that they are stored with."""
+    index = tokens.unsqueeze(-1)
+    parts = kept.rows(matrix, index, torch.ones_like(index, dtype=dtype))
+    first = parts[0].table
+    if len(parts) == 1 and isinstance(first, DenseTable):
+        return first.values.index_select(0, parts[0].index.squeeze(-1)).to(dtype)
+    return sum_rows(parts)
