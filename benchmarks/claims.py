@@ -11,6 +11,7 @@ from benchmarks.loss import PEER, SPARSE
 from benchmarks.paths import PATHS, named
 from benchmarks.records import GPU_MODES, Mode, Spread, TimingReport, TimingRow, TimingTable
 from benchmarks.report import is_on_cpu, number
+from benchmarks.step import JOEY
 
 GPU = "H200"
 """Promises of a GPU are for this one; reports of others say nothing about them."""
@@ -214,6 +215,12 @@ def _over_ours(row: TimingRow, table: TimingTable, report: TimingReport) -> floa
     return None if "cpu" not in row.over_ours else row.over_ours["cpu"].median
 
 
+def _system_percent(row: TimingRow, table: TimingTable, report: TimingReport) -> float | None:
+    """Measure the time of the operating system over that of the user."""
+    share = row.system_share
+    return None if share is None or share >= 1 else 100 * share / (1 - share)
+
+
 def _error(row: TimingRow, table: TimingTable, report: TimingReport) -> float | None:
     return row.errors.get("score")
 
@@ -339,16 +346,26 @@ LOSSES_ON_CPU = (
 """Shapes of given logits, and how their dense law of similarity is kept."""
 HEADS_ON_CPU = (("captions", "850 x 512 x 9800"), ("sentences", "800 x 256 x 22822"))
 HEAD_SEQS = (MLE, "Label smoothing", *CLOSED_FORMS, *SAMPLED, "Seq CIDEr, L=5", "Seq BLEU, L=5")
+LAZY_STEPS, TOK_SEQ_STEPS = ("seq-hamming", "seq-hamming-5", "seq-cider-5"), ("tok-seq-cider-5",)
 LOSS_LIMITS = {"torch": (1.0, 1.5), "native": (0.5, 1.0)}
 """Of losses over `F.cross_entropy`, and of those with a law of similarity."""
 
 
 def _on_cpu(
-    says: str, benchmark: str, name: str, rows: Sequence[str], measure: Measure, limit: float, unit: str = "x"
+    says: str,
+    benchmark: str,
+    name: str,
+    rows: Sequence[str],
+    measure: Measure,
+    limit: float,
+    unit: str = "x",
+    *,
+    at_least: bool = False,
 ) -> Claim:
     """Make a promise for fp32 on a CPU, one thread and two."""
-    where: dict[str, int | str] = {"name": name, "dtype": "float32"}
-    return Claim(says, benchmark, where, tuple(rows), measure, limit, unit, device=CPU, threads=THREADS)
+    where: dict[str, int | str] = {"name": name}
+    where |= {"precision": "fp32"} if benchmark == "step" else {"dtype": "float32"}
+    return Claim(says, benchmark, where, tuple(rows), measure, limit, unit, at_least, device=CPU, threads=THREADS)
 
 
 def _of_losses_on_cpu() -> list[Claim]:
@@ -385,7 +402,27 @@ def _of_heads_on_cpu() -> list[Claim]:
     ]
 
 
+def _of_steps_on_cpu() -> list[Claim]:
+    claims = []
+    for name, what in (("show_tell", "Show and Tell"), ("rnnsearch", "RNNsearch")):
+        every = ("mle", "tok", *LAZY_STEPS, *TOK_SEQ_STEPS, "own-hamming-1", "own-cider-2")
+        listed: list[tuple[str, tuple[str, ...], Measure, float, str]] = [
+            ("Tok over MLE", ("tok",), _over_ours, 1.05, "x"),
+            ("lazy Seq over MLE", LAZY_STEPS, _over_ours, 1.02, "x"),
+            ("lazy Tok-Seq over MLE", TOK_SEQ_STEPS, _over_ours, 1.02, "x"),
+            ("own prefixes, L = 1, over MLE", ("own-hamming-1",), _over_ours, 2.05, "x"),
+            ("system time over user time", every, _system_percent, 5, "%"),
+            ("our MLE over the model in plain torch", ("mle",), _over_peer, 1, "x"),
+        ]
+        for says, losses, measure, limit, unit in listed:
+            rows = [named(loss, "native") for loss in losses]
+            claims.append(_on_cpu(f"CPU step of {what}: {says}", "step", name, rows, measure, limit, unit))
+    says = "CPU step of RNNsearch: JoeyNMT over our MLE"
+    claims.append(_on_cpu(says, "step", "rnnsearch", (JOEY,), _over_ours, 2, at_least=True))
+    return claims
+
+
 CLAIMS: tuple[Claim, ...] = (
     *(*_of_losses(), *_of_heads(), *_of_steps(), *_of_rewards()),
-    *(*_of_losses_on_cpu(), *_of_heads_on_cpu()),
+    *(*_of_losses_on_cpu(), *_of_heads_on_cpu(), *_of_steps_on_cpu()),
 )

@@ -23,6 +23,8 @@ from seqsmooth.version import __version__
 COPIED_BYTES = 2**30
 MATRIX = 8192
 REPEATS = 20
+WAITING = ("OMP_WAIT_POLICY", "GOMP_SPINCOUNT")
+"""What tells the threads of torch how to wait for each other: by default they spin, which is CPU time."""
 
 
 def describe(clock: Clock, commit: str | None = None, paths: Sequence[str] = ()) -> dict[str, Any]:
@@ -48,7 +50,7 @@ def describe(clock: Clock, commit: str | None = None, paths: Sequence[str] = ())
         "date": datetime.now(UTC).isoformat(timespec="seconds"),
         "copy_bytes_per_s": copy_rate(clock, COPIED_BYTES if gpu else COPIED_BYTES // 4),
         "matmul_flop_per_s": matmul_rate(clock, MATRIX if gpu else MATRIX // 8),
-        **({} if gpu else load("before")),
+        **({} if gpu else load("before") | {name: value for name in WAITING if (value := os.environ.get(name))}),
     }
 
 

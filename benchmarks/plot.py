@@ -66,7 +66,9 @@ def _panel(axes: Any, table: TimingTable) -> None:
     axes.set_xscale("log")
     axes.set_title(table.title, fontsize=9, loc="left", color=INK)
     unit = "ms" if table.items is None else "us" if table.items == 1 else "us for each"
-    axes.set_xlabel(f"{unit}; disc: graph replay, ring: eager submission; numbers: the disc, or the ring", fontsize=7.5)
+    on_cpu = any(row.cpu is not None for row in rows)
+    disc, ring = ("CPU time", "on the wall") if on_cpu else ("graph replay", "eager submission")
+    axes.set_xlabel(f"{unit}; disc: {disc}, ring: {ring}; numbers: the disc, or the ring", fontsize=7.5)
     ticker: Any = importlib.import_module("matplotlib.ticker")
     axes.xaxis.set_major_locator(ticker.LogLocator(subs=(1.0, 2.0, 3.0, 5.0) if _decades(axes) < 2.5 else (1.0,)))
     axes.xaxis.set_minor_locator(ticker.NullLocator())
@@ -94,7 +96,7 @@ def _marks(axes: Any, place: int, row: TimingRow, table: TimingTable) -> None:
         axes.annotate("did not run", (1.01, place), color="#8a4b08", **at_edge)
         return
     colour = OURS if row.ours else THEIRS
-    for spread, face in ((row.eager, "white"), (row.graph, colour)):
+    for spread, face in ((row.eager or row.wall, "white"), (row.graph or row.cpu, colour)):
         if spread is None:
             continue
         low, middle, high = (_value(time, row, table) for time in (spread.q1, spread.median, spread.q3))

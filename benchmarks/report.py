@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from functools import partial
 
 from benchmarks import paper
+from benchmarks.machine import WAITING
 from benchmarks.records import Mode, Spread, TimingReport, TimingRow, TimingTable
 
 MODE_NAMES: dict[Mode, str] = {"eager": "eager", "graph": "graph", "cpu": "CPU", "wall": "wall"}
@@ -41,6 +42,7 @@ def heading(report: TimingReport) -> str:
         f"multiplies {kind} at {machine['matmul_flop_per_s'] / 1e12:.3g} TFLOP/s"
     )
     if on_cpu:
+        rates += "".join(f"; {name}={machine[name]}" for name in WAITING if name in machine)
         rates += f"; load average {machine['load_before']} before and {machine['load_after']} after"
     lines = [
         f"benchmarks {report.benchmark}, {machine['date']}, commit {machine['commit'] or 'unknown'}",

@@ -41,6 +41,8 @@ def with_value(claim: Claim, value: float) -> Callable[[TimingRow], TimingRow]:
     """What gives a row this number, worked out by hand for each unit."""
     if claim.unit in ("MiB", "GB"):
         return lambda row: replace(row, extra_bytes=round(value * (2**20 if claim.unit == "MiB" else 1e9)))
+    if claim.device == claims.CPU and claim.unit == "%":  # of v + 100, v are the system's
+        return lambda row: replace(row, system_share=value / (value + 100))
     if claim.device == claims.CPU:
         ratios: dict[Mode, Spread] = {"cpu": timed(value), "wall": timed(99.0)}
         return lambda row: replace(row, over_ours=ratios, over_peer=ratios)
@@ -170,6 +172,9 @@ def test_rows_are_named_as_the_benchmarks_name_them() -> None:
         suite, contest = LossSuite(shape, torch.zeros(1, 1)), Contest(Clock(CPU), 1.0, paths=("torch", "native"))
         listed = loss.entrants(loss.ours(suite), loss.theirs(suite), contest, loss.GIVEN_ON_CPU)
         names[f"loss {shape.name}"] = names[f"head {shape.name}"] = {contestant.name for contestant in listed}
+    for model in step.ON_CPU:
+        steps = {f"{name} (native)" for name in (*step.OBJECTIVES, *step.OWN)}
+        names[f"step {model}"] = steps | ({step.JOEY} if model == "rnnsearch" else set())
     for claim in CLAIMS:
         if claim.device == claims.CPU:
             assert set(claim.rows) <= names[f"{claim.benchmark} {claim.where['name']}"], claim.says
