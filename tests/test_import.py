@@ -12,7 +12,8 @@ from pathlib import Path
 import pytest
 
 USE = "import seqsmooth; seqsmooth.Objective, seqsmooth.cross_entropy, seqsmooth.rewards"
-SECONDS = f"import time, torch, numpy; t = time.perf_counter(); {USE}; print(time.perf_counter() - t)"
+# Of the processor, for the time on the wall is that of whatever else the machine does as well.
+SECONDS = f"import time, torch, numpy; t = time.process_time(); {USE}; print(time.process_time() - t)"
 MODULES = """
 import sys, {0}
 before = set(sys.modules)
@@ -26,8 +27,8 @@ def run(code: str) -> str:
     return subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stdout
 
 
-def test_costs_under_300_ms_beyond_torch() -> None:
-    assert min(float(run(SECONDS)) for _ in range(3)) < 0.3
+def test_costs_under_200_ms_beyond_torch() -> None:
+    assert min(float(run(SECONDS)) for _ in range(3)) < 0.2
 
 
 def test_brings_in_nothing_but_torch_and_numpy() -> None:
