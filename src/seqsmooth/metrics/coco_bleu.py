@@ -2,15 +2,14 @@
 
 from __future__ import annotations
 
-from collections import Counter
-from collections.abc import Hashable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from functools import partial
-from itertools import chain
 
 import numpy as np
 from numpy.typing import NDArray
 
-from seqsmooth.metrics.evaluation_set import EvaluationSet, Id, Sentence, Tokens
+from seqsmooth.metrics.evaluation_set import EvaluationSet, Id, Sentence
+from seqsmooth.metrics.ngram_matches import count_matches
 from seqsmooth.metrics.scores import Scores, sign
 from seqsmooth.ops import checks
 
@@ -48,8 +47,10 @@ def bleu(
 def score_bleus(corpus: EvaluationSet, order: int = 4, *, tokenised: str = "none") -> list[Scores]:
     """Calculate BLEU-1 to BLEU-`order`; the n-grams are counted once."""
     checks.at_least("order", order, 1)
-    rows = [tally(*item, order) for item in zip(corpus.hypotheses, corpus.references, strict=True)]
-    statistics = np.array(rows, dtype=np.float64)
+    counts = count_matches(corpus.hypotheses, corpus.references, order)
+    # The matches and the n-grams of each order side by side, as in the files that hold them.
+    columns = [0, 1, *(place + which for place in range(2, 2 + order) for which in (0, order))]
+    statistics = counts[:, columns].astype(np.float64)
     scores = []
     for n in range(1, order + 1):
         each = total(statistics, 1, order=n)
@@ -60,31 +61,12 @@ def score_bleus(corpus: EvaluationSet, order: int = 4, *, tokenised: str = "none
     return scores
 
 
-def tally(hypothesis: Tokens, references: Sequence[Tokens], order: int) -> list[int]:
-    """Count one item: its length, that of its closest reference, and for each order the matches and the n-grams."""
-    length = len(hypothesis)
-    closest = min((abs(len(reference) - length), len(reference)) for reference in references)[1]
-    counts = [_ngrams(reference, order) for reference in references]
-    matched = [0] * order
-    for ngram, count in _ngrams(hypothesis, order).items():
-        matched[len(ngram) - 1] += min(count, max([reference.get(ngram, 0) for reference in counts]))
-    row = [length, closest]
-    for n in range(1, order + 1):
-        row += [matched[n - 1], max(0, length - n + 1)]
-    return row
-
-
-def _ngrams(tokens: Tokens, order: int) -> Counter[tuple[Hashable, ...]]:
-    shifted = [tokens[place:] for place in range(order)]
-    return Counter(chain.from_iterable(zip(*shifted[:n], strict=False) for n in range(1, order + 1)))
-
-
 def total(
     sums: Floats,  # (M, 2 + 2 order)
     number: int,
     order: int,
 ) -> Floats:  # (M,)
-    """BLEU from sums of what `tally` counts."""
+    """BLEU from sums of lengths and, for each order, of matches and n-grams."""
     lengths, closest = sums[:, 0], sums[:, 1]
     matched, ngrams = sums[:, 2 : 2 + 2 * order : 2], sums[:, 3 : 3 + 2 * order : 2]
     precision = np.prod((matched + _TINY) / (ngrams + _SMALL), axis=1) ** (1 / order)

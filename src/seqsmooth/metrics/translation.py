@@ -10,10 +10,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 from seqsmooth.metrics.evaluation_set import EvaluationSet, Id, Sentence, Tokens, join
+from seqsmooth.metrics.ngram_matches import count_matches
 from seqsmooth.metrics.scores import Absent, Scores
 from seqsmooth.ops import checks
 
 Floats = NDArray[np.float64]
+ORDER = 4
+"""The length of the longest n-grams of sacreBLEU."""
 
 
 def sacrebleu(
@@ -70,31 +73,49 @@ def score_sacrebleu(
     ours, gold = texts or (list(map(join, corpus.hypotheses)), [list(map(join, row)) for row in corpus.references])
     options: dict[str, Any] = {"tokenize": tokenise, "lowercase": lowercase, "force": True, "smooth_method": "exp"}
     try:
-        whole, single = BLEU(**options), BLEU(**options, effective_order=True)
+        metric = BLEU(**options)
     except (ImportError, RuntimeError, OSError) as error:  # a package or a file that this tokeniser needs
         raise Absent(f"sacreBLEU has no tokeniser {tokenise!r} here: {' '.join(str(error).split())}") from error
-    # Where an item has fewer references than others, sacreBLEU passes over None.
-    streams = [list(stream) for stream in zip_longest(*gold)]
-    value = float(whole.corpus_score(ours, streams).score)
-    sentences = [single.sentence_score(text, several) for text, several in zip(ours, gold, strict=True)]
-    counts = [[score.sys_len, score.ref_len, *score.counts, *score.totals] for score in sentences]
-    signature = f"{whole.get_signature()}|items:{len(corpus)}|refs:{corpus.checksum}"
-    each = {key: float(score.score) for key, score in zip(corpus.ids, sentences, strict=True)}
+
+    def words(text: str) -> Tokens:
+        return tuple(metric.tokenizer((text.lower() if lowercase else text).rstrip()).split())
+
+    # Counted once, for the corpus and for each item; sacreBLEU counts again for each sentence score.
+    tokens = [words(text) for text in ours], [list(map(words, several)) for several in gold]
+    counts = count_matches(*tokens, ORDER).astype(np.float64)
+    value = float(total(counts.sum(0, keepdims=True), len(corpus))[0])
+    each = dict(zip(corpus.ids, total(counts, 1, effective_order=True).tolist(), strict=True))
+    signature = f"{_signature(metric, gold)}|items:{len(corpus)}|refs:{corpus.checksum}"
     name = f"sacreBLEU ({tokenise}{', lc' if lowercase else ''})"
-    return Scores(name, value, each, signature, np.array(counts, dtype=np.float64), total, scale=1.0)
+    return Scores(name, value, each, signature, counts, total, scale=1.0)
 
 
 def total(
     sums: Floats,  # (M, 2 + 2 order)
     number: int,
+    *,
+    effective_order: bool = False,
 ) -> Floats:  # (M,)
     """BLEU from sums of lengths, matches and n-grams, by sacreBLEU's own formula and its default smoothing."""
     from sacrebleu.metrics.bleu import BLEU
 
     order = (sums.shape[1] - 2) // 2
-    rows = sums.round().astype(int).tolist()
-    scores = [BLEU.compute_bleu(row[2 : 2 + order], row[2 + order :], row[0], row[1], "exp").score for row in rows]
+    scores = [
+        BLEU.compute_bleu(
+            row[2 : 2 + order], row[2 + order :], row[0], row[1], "exp", effective_order=effective_order
+        ).score
+        for row in sums.round().astype(int).tolist()
+    ]
     return np.array(scores)
+
+
+def _signature(metric: Any, gold: Sequence[Sequence[str]]) -> str:
+    """Write sacreBLEU's signature, which knows the number of references once something was scored."""
+    numbers = sorted({len(several) for several in gold})
+    # Where an item has fewer references than others, sacreBLEU passes over None.
+    streams = [list(stream) for stream in zip_longest(*([""] * number for number in numbers))]
+    metric.corpus_score([""] * len(numbers), streams)
+    return str(metric.get_signature())
 
 
 def _text(sentence: Sentence, tokens: Tokens) -> str:
