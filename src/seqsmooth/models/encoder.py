@@ -9,6 +9,7 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
+from seqsmooth.models.dropout import Dropout
 from seqsmooth.models.model import check_number
 from seqsmooth.ops import checks
 from seqsmooth.ops.dispatch import widen
@@ -62,7 +63,7 @@ class BidirectionalEncoder(nn.Module):
         # The forward and the backward direction; checkpoints hold their weights under these names.
         self.onward = nn.ModuleList(layer(width, units) for width in sizes)
         self.homeward = nn.ModuleList(layer(width, units) for width in sizes)
-        self.dropout = nn.Dropout(checks.fraction("dropout", dropout))
+        self.dropout = Dropout(checks.fraction("dropout", dropout))
         self.cells = cells
 
     def forward(

@@ -8,6 +8,7 @@ import torch
 from torch import Tensor, nn
 
 from seqsmooth.models import cells
+from seqsmooth.models.dropout import Dropout
 from seqsmooth.models.encoder import BidirectionalEncoder, read_source
 from seqsmooth.models.model import Model, make_embedding, make_head, make_recurrent
 from seqsmooth.ops import checks
@@ -109,10 +110,10 @@ class Luong(Model[LuongMemory, LuongState]):
         self.recurrent = make_recurrent(width, 4 * self.units, self.units)
         self.combine = Linear(2 * self.units, self.units, bias=False)
         self.head = make_head(self.units, vocab_size, self.embedding if tied else None)
-        self.source_dropout = nn.Dropout(checks.fraction("source_dropout", source_dropout))
-        self.embedding_dropout = nn.Dropout(checks.fraction("embedding_dropout", embedding_dropout))
-        self.bridge_dropout = nn.Dropout(checks.fraction("bridge_dropout", bridge_dropout))
-        self.output_dropout = nn.Dropout(checks.fraction("output_dropout", output_dropout))
+        self.source_dropout = Dropout(checks.fraction("source_dropout", source_dropout))
+        self.embedding_dropout = Dropout(checks.fraction("embedding_dropout", embedding_dropout))
+        self.bridge_dropout = Dropout(checks.fraction("bridge_dropout", bridge_dropout))
+        self.output_dropout = Dropout(checks.fraction("output_dropout", output_dropout))
 
     def encode(
         self,

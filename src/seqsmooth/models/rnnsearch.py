@@ -8,6 +8,7 @@ import torch
 from torch import Tensor, nn
 
 from seqsmooth.models import cells, loops
+from seqsmooth.models.dropout import Dropout
 from seqsmooth.models.encoder import KINDS, BidirectionalEncoder, Kind, read_source
 from seqsmooth.models.model import Model, make_embedding, make_head, make_recurrent
 from seqsmooth.ops import checks
@@ -127,10 +128,10 @@ class RNNsearch(Model[SourceMemory, RNNsearchState]):
         self.deep = Linear(units + embedding_size + context, size) if deep_output else None
         self.feed_gates = make_recurrent(size, gates, units) if input_feeding else None
         self.head = make_head(size, vocab_size, self.embedding if tied else None)
-        self.source_dropout = nn.Dropout(checks.fraction("source_dropout", source_dropout))
-        self.embedding_dropout = nn.Dropout(checks.fraction("embedding_dropout", embedding_dropout))
-        self.layer_dropout = nn.Dropout(layer_dropout)
-        self.output_dropout = nn.Dropout(checks.fraction("output_dropout", output_dropout))
+        self.source_dropout = Dropout(checks.fraction("source_dropout", source_dropout))
+        self.embedding_dropout = Dropout(checks.fraction("embedding_dropout", embedding_dropout))
+        self.layer_dropout = Dropout(layer_dropout)
+        self.output_dropout = Dropout(checks.fraction("output_dropout", output_dropout))
 
     def encode(
         self,

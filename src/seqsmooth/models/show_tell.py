@@ -7,6 +7,7 @@ from typing import NamedTuple
 import torch
 from torch import Tensor, nn
 
+from seqsmooth.models.dropout import Dropout
 from seqsmooth.models.model import Model, check_features, check_number, make_embedding, make_head
 from seqsmooth.ops import checks
 from seqsmooth.ops.products import Linear
@@ -75,9 +76,9 @@ class ShowTell(Model[ImageToken, LSTMState]):
         self.lstm = nn.LSTM(embedding_size, checks.at_least("units", units, 1))
         checks.flag("tied", tied)
         self.head = make_head(units, vocab_size, self.embedding if tied else None)
-        self.embedding_dropout = nn.Dropout(checks.fraction("embedding_dropout", embedding_dropout))
-        self.image_dropout = nn.Dropout(checks.fraction("image_dropout", image_dropout))
-        self.output_dropout = nn.Dropout(checks.fraction("output_dropout", output_dropout))
+        self.embedding_dropout = Dropout(checks.fraction("embedding_dropout", embedding_dropout))
+        self.image_dropout = Dropout(checks.fraction("image_dropout", image_dropout))
+        self.output_dropout = Dropout(checks.fraction("output_dropout", output_dropout))
 
     def encode(
         self,

@@ -8,6 +8,7 @@ import torch
 from torch import Tensor, nn
 
 from seqsmooth.models import cells, loops
+from seqsmooth.models.dropout import Dropout
 from seqsmooth.models.model import Model, check_features, check_number, make_embedding, make_head, make_recurrent
 from seqsmooth.ops import checks
 from seqsmooth.ops.attention import additive_attention
@@ -85,8 +86,8 @@ class TopDown(Model[RegionMemory, TopDownState]):
         self.attention = make_recurrent(2 * units, 4 * units, units)  # reads both hidden states
         self.language = make_recurrent(3 * units, 4 * units, units, bias=True)  # reads the context and both again
         self.head = make_head(units, vocab_size, self.embedding if tied else None)
-        self.embedding_dropout = nn.Dropout(checks.fraction("embedding_dropout", embedding_dropout))
-        self.output_dropout = nn.Dropout(checks.fraction("output_dropout", output_dropout))
+        self.embedding_dropout = Dropout(checks.fraction("embedding_dropout", embedding_dropout))
+        self.output_dropout = Dropout(checks.fraction("output_dropout", output_dropout))
 
     def encode(
         self,
