@@ -17,6 +17,7 @@ from oracles.small_runs import weights
 from seqsmooth import models
 from seqsmooth.data import open_corpus
 from seqsmooth.metrics.scorecard import Scorecard
+from seqsmooth.ops import dispatch
 from seqsmooth.training.runs import Run, load_model
 from seqsmooth.training.trainer import train
 from seqsmooth.training.writing import DecodingOptions, check_own, write_split
@@ -32,7 +33,8 @@ def place(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     return tmp_path
 
 
-def test_a_run_that_stopped_goes_on_to_where_it_would_have_ended(place: Path) -> None:
+def test_a_run_that_stopped_goes_on_to_where_it_would_have_ended(place: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv(dispatch.VARIABLE, "torch")  # with the choices of dropout that there were then
     run = Run.open(place / "stopped")
     assert not run.finished
     assert run.differing_keys(run.config) == []
@@ -44,6 +46,15 @@ def test_a_run_that_stopped_goes_on_to_where_it_would_have_ended(place: Path) ->
     for name in theirs:
         torch.testing.assert_close(ours[name], theirs[name])
     assert [row["step"] for row in finished.log] == [row["step"] for row in whole.log]
+
+
+def test_it_goes_on_with_other_choices_of_dropout_too(place: Path) -> None:
+    finished, whole = train(Run.open(place / "stopped").config, place / "stopped"), Run.open(place / "whole")
+    for key in ("steps", "epochs", "objective"):
+        assert finished.manifest[key] == whole.manifest[key]
+    assert [row["step"] for row in finished.log] == [row["step"] for row in whole.log]
+    ours, theirs = ([row["nll"] for row in run.log if "nll" in row] for run in (finished, whole))
+    assert ours == pytest.approx(theirs, rel=0.05)
 
 
 @pytest.mark.parametrize(("name", "metrics"), [("whole", ("bleu-4", "cider")), ("translation", ("bleu-4",))])
