@@ -8,10 +8,10 @@ from functools import partial
 import numpy as np
 from numpy.typing import NDArray
 
+from seqsmooth import checks
 from seqsmooth.metrics.evaluation_set import EvaluationSet, Id, Sentence
 from seqsmooth.metrics.ngram_matches import count_matches
 from seqsmooth.metrics.scores import Scores, sign
-from seqsmooth.ops import checks
 
 Floats = NDArray[np.float64]
 _TINY, _SMALL = 1e-15, 1e-9  # coco-caption has them beside every count

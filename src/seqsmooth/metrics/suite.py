@@ -5,9 +5,9 @@ from __future__ import annotations
 import os
 from collections.abc import Callable, Mapping, Sequence
 
+from seqsmooth import checks
 from seqsmooth.metrics import ptb
 from seqsmooth.metrics.coco_bleu import score_bleus
-from seqsmooth.metrics.coco_cider import score_cider
 from seqsmooth.metrics.coco_rouge import score_rouge_l
 from seqsmooth.metrics.evaluation_set import EvaluationSet, Id, Tokens
 from seqsmooth.metrics.meteor_jar import score_meteor
@@ -16,7 +16,6 @@ from seqsmooth.metrics.sentences import Segment
 from seqsmooth.metrics.spice_jar import score_spice
 from seqsmooth.metrics.tasks import BLEUS, TASKS, check_names
 from seqsmooth.metrics.translation import sacrebleu, score_sacrebleu
-from seqsmooth.ops import checks
 from seqsmooth.text.ptb import PtbTokeniser
 
 TOKENISATIONS = ("none", "lower", "ptb", "ptb-jar")
@@ -77,7 +76,7 @@ def score_set(
     check_names(names)
     known: dict[str, Callable[[], Scores]] = {
         "rouge-l": lambda: score_rouge_l(corpus, tokenised=tokenised),
-        "cider": lambda: score_cider(corpus, tokenised=tokenised),
+        "cider": lambda: _score_cider(corpus, tokenised),
         "meteor": lambda: score_meteor(corpus, timeout=timeout, tokenised=tokenised),
         "spice": lambda: score_spice(corpus, corenlp=corenlp, timeout=timeout, tokenised=tokenised),
         "sacrebleu": lambda: score_sacrebleu(corpus),
@@ -96,6 +95,12 @@ def score_set(
             except Absent as why:
                 absent[name] = str(why)
     return {name: scores[name] for name in names if name in scores}, absent
+
+
+def _score_cider(corpus: EvaluationSet, tokenised: str) -> Scores:
+    from seqsmooth.metrics.coco_cider import score_cider  # the one metric that needs torch
+
+    return score_cider(corpus, tokenised=tokenised)
 
 
 def align_segments(

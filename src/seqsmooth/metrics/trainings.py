@@ -22,8 +22,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from seqsmooth import checks
 from seqsmooth.metrics.bootstrap import Floats, as_great, percentiles
-from seqsmooth.ops import checks
 
 LEAST = 3
 """Seeds on each side from which on an interval counts trainings."""

@@ -9,10 +9,10 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from seqsmooth import checks
 from seqsmooth.metrics.evaluation_set import EvaluationSet, Id, Sentence, Tokens, join
 from seqsmooth.metrics.ngram_matches import count_matches
 from seqsmooth.metrics.scores import Absent, Scores
-from seqsmooth.ops import checks
 
 Floats = NDArray[np.float64]
 ORDER = 4
