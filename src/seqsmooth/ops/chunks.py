@@ -1,9 +1,11 @@
-"""The pass over rows of logits in plain torch: a few rows at a time, which stay in the cache of a CPU.
+"""The pass over rows of logits in plain torch: some rows at a time, which stay in the cache of a CPU.
 
 With p = softmax(z), a target q of mass c and an entropy weight w:
 
     loss = c lse(z) - <q, z> - w H(p)
     gradient = scale (c p - q + w p (ln p + H(p)))
+
+What has V numbers a row is done chunk by chunk, in as few calls as there can be; the rest for all rows at once.
 """
 
 from __future__ import annotations
@@ -12,7 +14,7 @@ import torch
 from torch import Tensor
 
 from seqsmooth.ops.dispatch import widen
-from seqsmooth.ops.soft_target import SoftTarget
+from seqsmooth.ops.soft_target import Rows, SoftTarget
 from seqsmooth.ops.tables import DenseTable, SparseTable, UniformTable, masked_dot
 
 CACHED = 2**18
@@ -21,6 +23,7 @@ FAR = 100.0
 """Logits beyond are centred first: the difference of two large numbers has few digits left."""
 LONG = 8
 """A list of more than one in so many tokens of the vocabulary is summed like a row in full."""
+WIDE = torch.float64
 
 
 def run(
@@ -36,163 +39,151 @@ def run(
     kept: Tensor,  # (N,) bool
 ) -> None:
     """Losses, NLL and marks of the rows that are kept; and the gradient times `scale`, if there is a place for it."""
-    torch.any(target.kept(ignore_index).unsqueeze(-1), -1, out=kept)
-    settled = target.settle(ignore_index)
+    kept.copy_(target.kept(ignore_index))
+    lost = None if bool(kept.all()) else ~kept.unsqueeze(-1)
     count, vocab_size = logits.shape
-    rows = max(1, CACHED // vocab_size)
-    whole = bool(kept.all())
-    factors = None if upstream is None else upstream.unsqueeze(-1)
+    dtype = widen(logits[:0]).dtype
+    ids, weights, backgrounds, others = _sorted(target.settle(ignore_index), vocab_size)
+    labels = None if labels is None else labels.unsqueeze(-1)
+    no_label = None if labels is None else labels == ignore_index
+    read = ids if labels is None else torch.cat([ids, labels.masked_fill(labels == ignore_index, 0)], -1)
+
+    factors = scale if upstream is None else scale * upstream.to(WIDE).unsqueeze(-1)  # of the gradient
+    mass = weights.sum(-1, keepdim=True)
+    for table, share in backgrounds:
+        mass = mass + share * table.tokens
+    of_slots = (-factors * weights).to(dtype)
+    of_backgrounds = [(-factors * share).to(dtype) for _, share in backgrounds]
+    bonus = None if entropy_weights is None else entropy_weights.to(WIDE).unsqueeze(-1)
+
+    best, top = torch.empty(count, 1, dtype=dtype), torch.empty(count, 1, dtype=dtype)
+    chosen = torch.empty(read.shape, dtype=dtype)
+    product = torch.zeros(count, 1, dtype=WIDE)
+    entropy = torch.zeros(count, 1, dtype=WIDE)
     apart = gradient is not None and gradient.data_ptr() != logits.data_ptr()
-    direct = gradient is not None and apart and gradient.dtype in (torch.float32, torch.float64)
-    memory = None
+    direct = gradient is not None and apart and gradient.dtype == dtype
+    rows = min(count, max(1, CACHED // vocab_size))
+    memory = None if direct else torch.empty(rows, vocab_size, dtype=dtype)
+    products = torch.empty(rows if others or bonus is not None else 0, vocab_size, dtype=dtype)
+    stored = [torch.empty(rows, vocab_size, dtype=dtype) for _ in others]
     for start in range(0, count, rows):
         part = slice(start, min(start + rows, count))
         scores = widen(logits[part])
-        if direct:
+        if memory is None:
             assert gradient is not None
             slopes = gradient[part]
         else:
-            memory = torch.empty_like(scores) if memory is None else memory
             slopes = memory[: len(scores)]
-        chosen = None if labels is None else labels[part]
-        weights = None if entropy_weights is None else entropy_weights[part, None].to(scores.dtype)
-        smoothed, nll = _chunk(settled[part], chosen, weights, ignore_index, scale, scores, slopes, gradient is None)
-        if not whole:
-            lost = ~kept[part]
-            smoothed, nll = smoothed.masked_fill(lost, 0), nll.masked_fill(lost, 0)
-        results[0][part], results[1][part] = smoothed, nll
+        torch.amax(scores, -1, keepdim=True, out=best[part])
+        if float(torch.linalg.vector_norm(best[part], torch.inf)) > FAR:
+            scores = scores - best[part]
+            best[part] = 0
+        torch.softmax(scores, -1, out=slopes)
+        torch.amax(slopes, -1, keepdim=True, out=top[part])  # the best has probability 1 / sum
+        torch.gather(scores, -1, read[part], out=chosen[part])
+
+        full = [_full(row, part, into[: len(scores)]) for row, into in zip(others, stored, strict=True)]
+        for values, weight in full:
+            mass[part] += weight * values.sum(-1, keepdim=True)
+            product[part] += _times(weight, _silenced(values, scores, products[: len(scores)]).sum(-1, keepdim=True))
+        for table, share in backgrounds:
+            product[part] += _times(share[part], _sum(table, scores))
+        if bonus is not None:
+            weighted = _silenced(slopes, scores, products[: len(scores)])
+            log_total = best[part].to(WIDE) - top[part].to(WIDE).log()
+            entropy[part] = log_total - weighted.sum(-1, keepdim=True)
         if gradient is None:
             continue
-        if factors is not None:
-            slopes.mul_(factors[part].to(slopes.dtype))
-        if not whole:
-            slopes.masked_fill_(lost.unsqueeze(-1), 0)
+
+        of_part = factors if isinstance(factors, float) else factors[part]
+        of_powers = of_part * mass[part]
+        if bonus is None:
+            slopes.mul_(of_powers.to(dtype))
+        else:
+            of_bonus = of_part * bonus[part]
+            offset = of_powers + of_bonus * (entropy[part] - log_total)
+            slopes.mul_(offset.to(dtype)).addcmul_(weighted, of_bonus.to(dtype))
+        for (table, _), shift in zip(backgrounds, of_backgrounds, strict=True):
+            slopes.add_(shift[part])
+            if table.excluded:
+                slopes[:, sorted(set(table.excluded))] -= shift[part]
+        for values, weight in full:
+            slopes.addcmul_(values, (-of_part * weight).to(dtype))
+        slopes.scatter_add_(-1, ids[part], of_slots[part])
+        if lost is not None:
+            slopes.masked_fill_(lost[part], 0)
         if not direct:
             gradient[part] = slopes
 
-
-def _chunk(
-    target: SoftTarget,  # settled
-    labels: Tensor | None,  # (n,)
-    entropy_weights: Tensor | None,  # (n, 1)
-    ignore_index: int,
-    scale: float,
-    scores: Tensor,  # (n, V)
-    slopes: Tensor,  # (n, V)
-    only_losses: bool,
-) -> tuple[Tensor, Tensor]:  # (n,) twice
-    """Losses and NLL of a few rows; their gradient is written into `slopes`."""
-    wide = torch.float64
-    best = scores.amax(-1, keepdim=True)
-    if bool(best.abs().amax() > FAR):
-        scores = scores - best
-        best = torch.zeros_like(best)
-    torch.softmax(scores, -1, out=slopes)
-    log_total = best.to(wide) - slopes.amax(-1, keepdim=True).to(wide).log()  # the best has probability 1 / sum
-
-    ids, weights, even, full = _sorted(target, scores)
-    mass = weights.sum(-1)
-    product = masked_dot(weights, scores.gather(-1, ids).to(wide))
-    for table, share in even:
-        mass += share.squeeze(-1) * table.tokens
-        product += torch.where(share == 0, 0, share * _sum(table, scores).unsqueeze(-1)).squeeze(-1)
-    for values, weight in full:
-        of_row = values.sum(-1).to(wide)
-        mass += of_row if weight is None else of_row * weight.squeeze(-1)
-        product += _full_product(values, weight, scores)
-    loss = mass * log_total.squeeze(-1) - product
-
-    nll = torch.zeros_like(loss)
-    if labels is not None:
-        empty = labels == ignore_index
-        of_label = scores.gather(-1, labels.masked_fill(empty, 0).unsqueeze(-1)).to(wide)
-        nll = (log_total - of_label).squeeze(-1).masked_fill(empty, 0)
-
-    if entropy_weights is not None:
-        mean = _product(slopes, scores).unsqueeze(-1)
-        if not bool(mean.isfinite().all()):  # a probability of 0 has met a logit of minus infinity
-            scores = scores.masked_fill(slopes == 0, 0)
-            mean = _product(slopes, scores).unsqueeze(-1)
-        entropy = log_total - mean.to(wide)
-        loss -= (entropy_weights * entropy).squeeze(-1)
-    if only_losses:
-        return loss, nll
-
-    of_power = scale * mass.unsqueeze(-1)
-    if entropy_weights is None:
-        slopes.mul_(of_power.to(slopes.dtype))
+    log_total = best.to(WIDE) - top.to(WIDE).log()
+    scores_of_slots = chosen[:, : ids.shape[1]].to(WIDE)
+    smoothed = mass * log_total - product - masked_dot(weights, scores_of_slots).unsqueeze(-1)
+    if bonus is not None:
+        smoothed = smoothed - bonus * entropy
+    results[0].copy_((smoothed if lost is None else smoothed.masked_fill(lost, 0)).squeeze(-1))
+    if no_label is None:
+        results[1].zero_()
     else:
-        bonus = scale * entropy_weights.to(wide)
-        offset = of_power + bonus * (entropy - log_total)
-        slopes.mul_((scores * bonus.to(scores.dtype)).add_(offset.to(scores.dtype)))
-    for table, share in even:
-        shift = (scale * share).to(slopes.dtype)
-        slopes.sub_(shift)
-        if table.excluded:
-            slopes[:, sorted(set(table.excluded))] += shift
-    for values, weight in full:
-        if weight is None:
-            slopes.sub_(values, alpha=scale)
-        else:
-            slopes.addcmul_(values, weight.to(slopes.dtype), value=-scale)
-    slopes.scatter_add_(-1, ids, (-scale * weights).to(slopes.dtype))
-    return loss, nll
+        nothing = no_label if lost is None else no_label | lost
+        results[1].copy_((log_total - chosen[:, -1:].to(WIDE)).masked_fill(nothing, 0).squeeze(-1))
 
 
-Even = tuple[UniformTable, Tensor]
-"""A table, and what each of its tokens gets (n, 1)."""
-Full = tuple[Tensor, Tensor | None]
-"""Rows (n, V), and the weight (n, 1) of each; None for 1."""
+Background = tuple[UniformTable, Tensor]
+"""A table, and what each of its tokens gets (N, 1)."""
 
 
-def _sorted(target: SoftTarget, like: Tensor) -> tuple[Tensor, Tensor, list[Even], list[Full]]:
-    """A target as slots (ids and weights), backgrounds, and rows in full."""
-    ids, weights = [target.ids], [target.weights.double()]
-    even: list[Even] = []
-    full: list[Full] = []
+def _sorted(target: SoftTarget, vocab_size: int) -> tuple[Tensor, Tensor, list[Background], list[Rows]]:
+    """A settled target as slots (ids and weights), backgrounds, and rows that are summed in full."""
+    ids, weights = [target.ids], [target.weights.to(WIDE)]
+    backgrounds: list[Background] = []
+    others: list[Rows] = []
     for row in target.rows:
         table = row.table
         if isinstance(table, UniformTable):
-            even.append((table, row.weights.double().sum(-1, keepdim=True) / max(table.tokens, 1)))
-        elif isinstance(table, SparseTable):
+            backgrounds.append((table, row.weights.to(WIDE).sum(-1, keepdim=True) / max(table.tokens, 1)))
+        elif isinstance(table, SparseTable) and row.index.shape[1] * table.ids.shape[1] * LONG <= vocab_size:
             listed, shares = table.gather(row.index, row.weights)
-            if listed.shape[1] * LONG <= like.shape[1]:
-                ids.append(listed)
-                weights.append(shares.double())
-            else:
-                full.append((torch.zeros_like(like).scatter_add_(-1, listed, shares.to(like.dtype)), None))
-        elif isinstance(table, DenseTable) and row.index.shape[1] == 1:
-            values = table.values.index_select(0, row.index.squeeze(1))[:, : table.vocab_size]
-            full.append((values.to(like.dtype), row.weights))
+            ids.append(listed)
+            weights.append(shares.to(WIDE))
+        elif isinstance(table, SparseTable) and table.vocab_size is None:
+            others.append(Rows(SparseTable(table.ids, table.weights, vocab_size), row.index, row.weights))
         else:
-            full.append((table.combine(row.index, row.weights).to(like.dtype), None))
-    return torch.cat(ids, -1), torch.cat(weights, -1), even, full
+            others.append(row)
+    return torch.cat(ids, -1), torch.cat(weights, -1), backgrounds, others
 
 
-def _product(left: Tensor, right: Tensor) -> Tensor:  # (n,)
-    """Inner products of rows."""
-    return torch.bmm(left.unsqueeze(1), right.unsqueeze(2)).view(-1)
+def _full(row: Rows, part: slice, into: Tensor) -> tuple[Tensor, Tensor]:  # (n, V), (n, 1)
+    """Rows in full, and the weight of each."""
+    table, index, weights = row.table, row.index[part], row.weights[part].to(WIDE)
+    if not isinstance(table, DenseTable) or index.shape[1] > 1:
+        return into.copy_(table.combine(index, weights)), torch.ones(len(index), 1, dtype=WIDE)
+    values = table.values[:, : table.vocab_size]
+    if values.dtype == into.dtype:
+        return torch.index_select(values, 0, index.squeeze(1), out=into), weights
+    return into.copy_(values.index_select(0, index.squeeze(1))), weights
 
 
-def _full_product(values: Tensor, share: Tensor | None, scores: Tensor) -> Tensor:  # (n,)
-    product = _product(values, scores)
-    if not bool(product.isfinite().all()):  # mass of 0 has met a logit of minus infinity
-        product = masked_dot(values, scores)
-    if share is None:
-        return product.double()
-    share = share.squeeze(-1).double()
-    return torch.where(share == 0, 0, share * product.double())
+def _silenced(left: Tensor, right: Tensor, into: Tensor) -> Tensor:  # (n, V) each
+    """Products, in which a 0 on the left silences what is on the right, even minus infinity."""
+    torch.mul(left, right, out=into)
+    if not bool(into.sum().isfinite()):
+        torch.mul(left, right.masked_fill(left == 0, 0), out=into)
+    return into
 
 
-def _sum(table: UniformTable, scores: Tensor) -> Tensor:  # (n,)
+def _times(weight: Tensor, product: Tensor) -> Tensor:  # (n, 1) each
+    return torch.where(weight == 0, 0, weight * product)
+
+
+def _sum(table: UniformTable, scores: Tensor) -> Tensor:  # (n, 1)
     """The sum of the scores of a background's tokens."""
-    total = scores.sum(-1).double()
+    total = scores.sum(-1, keepdim=True).to(WIDE)
     if not table.excluded:
         return total
     outside = sorted(set(table.excluded))
-    total -= scores[:, outside].sum(-1)
+    total -= scores[:, outside].sum(-1, keepdim=True)
     if bool(total.isfinite().all()):
         return total
     inside = scores.clone()
     inside[:, outside] = 0
-    return inside.sum(-1).double()
+    return inside.sum(-1, keepdim=True).to(WIDE)

@@ -99,12 +99,11 @@ static inline float exp_float(float x) {
     float n = whole - shift;
     float rest = bounded - n * 0x1.62e400p-1f;
     rest = rest - n * 0x1.7f7d1cp-20f;
-    float value = 0x1.a01a02p-13f; /* 1 / 7! */
-    value = value * rest + 0x1.6c16c2p-10f;
-    value = value * rest + 0x1.111112p-7f;
-    value = value * rest + 0x1.555556p-5f;
-    value = value * rest + 0x1.555556p-3f;
-    value = value * rest + 0.5f;
+    float value = 0x1.6ae6e0p-10f; /* the least relative error on the interval is 2e-9 */
+    value = value * rest + 0x1.1267d8p-7f;
+    value = value * rest + 0x1.555824p-5f;
+    value = value * rest + 0x1.555418p-3f;
+    value = value * rest + 0x1.fffffcp-2f;
     value = value * rest + 1.0f;
     value = value * rest + 1.0f;
     float power = float_of_bits((bits_of_float(whole) << 23) + 0x3f800000u);

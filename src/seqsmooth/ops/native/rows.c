@@ -12,6 +12,7 @@
 
 #define EXPORT __attribute__((visibility("default")))
 #define TILE 2048 /* numbers that are added up in single precision */
+#define WIDE 64 /* numbers that are compared side by side */
 #define BLOCK 64 /* numbers of 16 bits that are read at a time */
 #define LEAST_WORK 65536 /* logits for which another thread is worth its start */
 #define MOST_THREADS 256

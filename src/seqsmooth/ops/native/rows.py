@@ -19,6 +19,8 @@ DENSE, LIST, UNIFORM, BITS = range(4)
 OUT_OF_MEMORY, OUT_OF_RANGE = 1, 2
 WRITTEN_OUT = 2**22
 """Numbers of rows that a table computes at once where C does not know the kind of table."""
+LONG = 64
+"""Entries of a list that are looked up one by one."""
 
 
 class _Part(ctypes.Structure):
@@ -89,6 +91,7 @@ def run(
                 )  # fmt: skip
             return
         target = SoftTarget(target.ids, target.weights, tuple(_written(row, logits) for row in target.rows))
+    target = SoftTarget(target.ids, target.weights, tuple(_shared(row, logits) for row in target.rows))
     library = native.library()
     assert library is not None
     memory: list[Tensor] = []  # what C reads is alive until it returns
@@ -154,6 +157,16 @@ def _written(row: Rows, like: Tensor) -> Rows:
         values = values.float()
     index = torch.arange(len(values)).masked_fill(empty.all(-1), -1).unsqueeze(-1)
     return Rows(DenseTable(values, values[:, 0]), index, torch.ones_like(index, dtype=torch.float64))
+
+
+def _shared(row: Rows, like: Tensor) -> Rows:
+    """A long list that all positions share, as a row in full: it is read as fast as the logits are."""
+    table = row.table
+    if not isinstance(table, SparseTable) or table.size != 1 or table.ids.shape[1] <= LONG:
+        return row
+    dtype = torch.promote_types(like.dtype, torch.float32)
+    values = torch.zeros(1, like.shape[1], dtype=dtype).scatter_add_(1, table.ids, table.weights.to(dtype))
+    return Rows(DenseTable(values, values[:, 0]), row.index, row.weights)
 
 
 def _some(values: Tensor | None, part: slice) -> Any:

@@ -128,6 +128,20 @@ static double NAMED(share)(const REAL *z, REAL best, int64_t token, double weigh
         }                                                                                                              \
     }
 
+/* In WIDE lanes: one comparison need not wait for the one before. */
+static REAL NAMED(greatest)(const REAL *z, int64_t size) {
+    REAL lanes[WIDE], best = z[0];
+    for (int i = 0; i < WIDE; i++) lanes[i] = best;
+    int64_t v = 0;
+    for (; v + WIDE <= size; v += WIDE) {
+#pragma omp simd
+        for (int i = 0; i < WIDE; i++) lanes[i] = z[v + i] > lanes[i] ? z[v + i] : lanes[i];
+    }
+    for (int i = 0; i < WIDE; i++) best = lanes[i] > best ? lanes[i] : best;
+    for (; v < size; v++) best = z[v] > best ? z[v] : best;
+    return best;
+}
+
 /* What one sweep over a row adds up. */
 typedef struct {
     double powers;   /* exp z' */
@@ -205,9 +219,7 @@ static void NAMED(one_row)(const Pass *pass, int64_t row, REAL *memory) {
         if (pass->part[p].kind == PART_UNIFORM) background += even_share(pass->part + p, row);
     const double bonus = pass->entropy ? pass->entropy[row] : 0;
 
-    REAL best = z[0];
-#pragma omp simd reduction(max : best)
-    for (int64_t v = 0; v < size; v++) best = z[v] > best ? z[v] : best;
+    const REAL best = NAMED(greatest)(z, size);
 
     NAMED(Sums) sums = {0, 0, 0, 0, 0, 0};
 #define SWEEP(with_entropy, with_values, with_all)                                                                     \
