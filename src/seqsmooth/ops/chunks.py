@@ -56,16 +56,16 @@ def run(
     of_backgrounds = [(-factors * share).to(dtype) for _, share in backgrounds]
     bonus = None if entropy_weights is None else entropy_weights.to(WIDE).unsqueeze(-1)
 
-    best, top = torch.empty(count, 1, dtype=dtype), torch.empty(count, 1, dtype=dtype)
-    chosen = torch.empty(read.shape, dtype=dtype)
-    product = torch.zeros(count, 1, dtype=WIDE)
-    entropy = torch.zeros(count, 1, dtype=WIDE)
+    best, top = logits.new_empty(count, 1, dtype=dtype), logits.new_empty(count, 1, dtype=dtype)
+    chosen = logits.new_empty(read.shape, dtype=dtype)
+    product = logits.new_zeros(count, 1, dtype=WIDE)
+    entropy = logits.new_zeros(count, 1, dtype=WIDE)
     apart = gradient is not None and gradient.data_ptr() != logits.data_ptr()
     direct = gradient is not None and apart and gradient.dtype == dtype
     rows = min(count, max(1, CACHED // vocab_size))
-    memory = None if direct else torch.empty(rows, vocab_size, dtype=dtype)
-    products = torch.empty(rows if others or bonus is not None else 0, vocab_size, dtype=dtype)
-    stored = [torch.empty(rows, vocab_size, dtype=dtype) for _ in others]
+    memory = None if direct else logits.new_empty(rows, vocab_size, dtype=dtype)
+    products = logits.new_empty(rows if others or bonus is not None else 0, vocab_size, dtype=dtype)
+    stored = [logits.new_empty(rows, vocab_size, dtype=dtype) for _ in others]
     for start in range(0, count, rows):
         part = slice(start, min(start + rows, count))
         scores = widen(logits[part])
@@ -75,7 +75,7 @@ def run(
         else:
             slopes = memory[: len(scores)]
         torch.amax(scores, -1, keepdim=True, out=best[part])
-        if float(torch.linalg.vector_norm(best[part], torch.inf)) > FAR:
+        if not float(torch.linalg.vector_norm(best[part], torch.inf)) <= FAR:  # or NaN, as ignored rows may hold
             scores = scores - best[part]
             best[part] = 0
         torch.softmax(scores, -1, out=slopes)
@@ -140,7 +140,8 @@ def _sorted(target: SoftTarget, vocab_size: int) -> tuple[Tensor, Tensor, list[B
     for row in target.rows:
         table = row.table
         if isinstance(table, UniformTable):
-            backgrounds.append((table, row.weights.to(WIDE).sum(-1, keepdim=True) / max(table.tokens, 1)))
+            if table.tokens:
+                backgrounds.append((table, row.weights.to(WIDE).sum(-1, keepdim=True) / table.tokens))
         elif isinstance(table, SparseTable) and row.index.shape[1] * table.ids.shape[1] * LONG <= vocab_size:
             listed, shares = table.gather(row.index, row.weights)
             ids.append(listed)
@@ -156,7 +157,7 @@ def _full(row: Rows, part: slice, into: Tensor) -> tuple[Tensor, Tensor]:  # (n,
     """Rows in full, and the weight of each."""
     table, index, weights = row.table, row.index[part], row.weights[part].to(WIDE)
     if not isinstance(table, DenseTable) or index.shape[1] > 1:
-        return into.copy_(table.combine(index, weights)), torch.ones(len(index), 1, dtype=WIDE)
+        return into.copy_(table.combine(index, weights)), weights.new_ones(len(index), 1)
     values = table.values[:, : table.vocab_size]
     if values.dtype == into.dtype:
         return torch.index_select(values, 0, index.squeeze(1), out=into), weights
@@ -181,9 +182,9 @@ def _sum(table: UniformTable, scores: Tensor) -> Tensor:  # (n, 1)
     if not table.excluded:
         return total
     outside = sorted(set(table.excluded))
-    total -= scores[:, outside].sum(-1, keepdim=True)
-    if bool(total.isfinite().all()):
-        return total
+    beyond = scores[:, outside]
+    if bool(beyond.abs().amax() <= FAR):  # or else the others are lost in a sum with them
+        return total - beyond.sum(-1, keepdim=True)
     inside = scores.clone()
     inside[:, outside] = 0
     return inside.sum(-1, keepdim=True).to(WIDE)

@@ -21,6 +21,8 @@ from seqsmooth.ops.tables import RowTable
 
 EXACT = (torch.float32, torch.float64)
 """Types in which a gradient may be multiplied once more."""
+LATER = (torch.float16,)
+"""Types in which the share of one row in thousands would be lost: gradients get it with what comes from above."""
 CHUNK_ELEMENTS = 2**22
 """Logits of a head in memory at once by default: 16 MiB of fp32, which malloc hands out again and again."""
 LEAST_ROWS = 256
@@ -35,7 +37,7 @@ class Prepared:
 
     job: Job
     scale: float
-    """What the gradient of a row is multiplied by: the share of a row in a reduced loss."""
+    """What the gradient of a row is multiplied by: the share of a row in a reduced loss, unless that comes later."""
 
 
 def fitting(target: SoftTarget) -> bool | None:
@@ -49,13 +51,13 @@ def fitting(target: SoftTarget) -> bool | None:
 
 def prepare(job: Job, parts: bool, logits: Tensor) -> Prepared:
     """Lay out a job for `run`."""
-    return Prepared(job.flat(), _scale(job))
+    return Prepared(job.flat(), _scales(job, logits.dtype)[0] if job.inplace else _scale(job))
 
 
 def empty_losses(like: Tensor) -> Pair:  # (N,) each
     """Memory for the losses of rows, and for their unsmoothed NLL."""
     dtype = torch.promote_types(like.dtype, torch.float32)
-    smoothed = torch.empty(like.shape[0], dtype=dtype)
+    smoothed = like.new_empty(like.shape[0], dtype=dtype)
     return smoothed, torch.empty_like(smoothed)
 
 
@@ -68,7 +70,7 @@ def run(
 ) -> Tensor:  # (N,) bool
     """Losses of rows, and their gradient where there is a place for it; which rows are kept."""
     job = prepared.job
-    kept = torch.empty(logits.shape[0], dtype=torch.bool)
+    kept = logits.new_empty(logits.shape[0], dtype=torch.bool)
     if logits.numel() == 0:
         return kept
     compute = native_rows.run if dispatch.path("cpu") == "native" else chunks.run
@@ -100,10 +102,15 @@ def total(losses: Pair, job: Job) -> Pair:
 
 def rescale(gradients: tuple[Tensor | None, ...], upstream: Tensor, job: Job) -> None:
     """Multiply gradients by what came from above, in place."""
-    if float(upstream) != 1:
-        for gradient in gradients:
-            if gradient is not None:
-                gradient.mul_(upstream)
+    factor = float(upstream)
+    for gradient in gradients:
+        if gradient is None:
+            continue
+        scale = factor * _scales(job, gradient.dtype)[1]
+        if not math.isfinite(scale):
+            gradient.mul_(torch.where(gradient == 0, 1, scale))  # ignored positions have none whatever comes from above
+        elif scale != 1:
+            gradient.mul_(scale)
 
 
 def head(
@@ -117,7 +124,8 @@ def head(
 ) -> tuple[Pair, tuple[Tensor | None, ...]]:
     """The losses, and the gradients that are wanted, a chunk of logits at a time; ignored positions have none."""
     job.wait()
-    shape, vocab_size, scale = hidden.shape, weight.shape[0], _scale(job)
+    shape, vocab_size = hidden.shape, weight.shape[0]
+    scale, later = _scales(job, weight.dtype)
     hidden, job = hidden.reshape(-1, shape[-1]), job.flat()
     kept = job.target.kept(job.ignore_index).nonzero().squeeze(-1)
     states = hidden
@@ -127,10 +135,11 @@ def head(
     most = chunk or max(LEAST_ROWS, CHUNK_ELEMENTS // vocab_size)
     pieces = max(1, math.ceil(count / most))
     rows = math.ceil(count / pieces)
-    wide = torch.promote_types(weight.dtype, torch.float32) if pieces > 2 else weight.dtype
-    for_states = torch.empty_like(states) if wanted[0] else None
+    result = torch.float32 if weight.dtype in LATER else weight.dtype  # which autograd rounds in the end
+    wide = torch.promote_types(weight.dtype, torch.float32) if pieces > 2 else result
+    for_states = torch.empty_like(states, dtype=result) if wanted[0] else None
     for_weight: Tensor | None = None  # its transpose (D, V): a product that needs no transpose of the logits
-    for_bias = torch.zeros(vocab_size, dtype=wide) if wanted[2] else None
+    for_bias = weight.new_zeros(vocab_size, dtype=wide) if wanted[2] else None
     losses = empty_losses(states)
     for number in range(pieces):
         part = slice(number * rows, min((number + 1) * rows, count))
@@ -147,12 +156,16 @@ def head(
         del logits  # before the next are made
     for_hidden = for_states
     if for_states is not None and count < len(hidden):
-        for_hidden = torch.zeros_like(hidden).index_copy_(0, kept, for_states)
+        for_hidden = torch.zeros_like(hidden, dtype=result).index_copy_(0, kept, for_states)
     gradients = (
         None if for_hidden is None else for_hidden.view(shape),
-        None if for_weight is None else for_weight.t().to(weight.dtype).contiguous(),
-        None if for_bias is None else for_bias.to(weight.dtype),
+        None if for_weight is None else for_weight.t().to(result).contiguous(),
+        None if for_bias is None else for_bias.to(result),
     )
+    if later != 1:
+        for gradient in gradients:
+            if gradient is not None:
+                gradient.mul_(later)
     return total(losses, job), gradients
 
 
@@ -165,6 +178,15 @@ def _scale(job: Job) -> float:
         return 1.0
     items = 1.0 if job.items is None else float(job.items)
     return job.factor / (items or 1.0)
+
+
+def _scales(job: Job, dtype: torch.dtype) -> tuple[float, float]:
+    """What a gradient of such a type is multiplied by as it is made, and what by later."""
+    scale = _scale(job)
+    if dtype not in LATER:
+        return scale, 1.0
+    part, exponent = math.frexp(scale)
+    return part, 2.0**exponent  # which costs no digit
 
 
 def _may_be_learned(table: RowTable) -> bool:

@@ -80,17 +80,33 @@ def uses_kernels(*values: Tensor | None) -> bool:
 def engine(*values: Tensor | None) -> Any | None:
     """What passes once over rows of logits, see `seqsmooth.ops.fused`.
 
-    None where derivatives must be left to autograd: in transforms and compilers, and for tensors of other devices,
-    types and classes.
+    None where derivatives must be left to autograd: in transforms, compilers and tracers, and for tensors of other
+    devices, types and classes, or whose memory does not hold their numbers.
     """
+    if is_followed():
+        return None
     if uses_kernels(*values):
         return kernels("engine")
-    if torch.compiler.is_compiling() or forward_ad._current_level >= 0:
+    if forward_ad._current_level >= 0:
         return None
     for value in values:
-        if value is not None and not (type(value) in PLAIN and value.dtype in FLOATS and checks.visible(value)):
+        if value is None:
+            continue
+        if type(value) not in PLAIN or value.dtype not in FLOATS or not checks.visible(value):
+            return None
+        if value.is_neg() or value._is_zerotensor():
             return None
     return _room("cpu")
+
+
+def is_followed() -> bool:
+    """Whether a compiler, a tracer or a transform follows what is computed.
+
+    No function of autograd runs in a transform then, even of tensors that the transform knows nothing of.
+    """
+    if torch.compiler.is_compiling():
+        return True
+    return torch._C._functorch.peek_interpreter_stack() is not None or torch._C._get_tracing_state() is not None
 
 
 def fused() -> Any:
@@ -105,7 +121,7 @@ def _room(name: str) -> Any:
 
 def uses_native(*values: Tensor) -> bool:
     """Whether functions of the native library that know fp32 alone run on these tensors."""
-    if torch.compiler.is_compiling() or forward_ad._current_level >= 0 or path("cpu") != "native":
+    if is_followed() or forward_ad._current_level >= 0 or path("cpu") != "native":
         return False
     return all(type(value) in PLAIN and value.dtype == torch.float32 and checks.visible(value) for value in values)
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any, Protocol
 
 import torch
@@ -9,7 +10,7 @@ from torch import Tensor
 from torch.nn import functional as F
 
 from seqsmooth.ops import checks
-from seqsmooth.ops.cross_entropy import Job, plain_losses
+from seqsmooth.ops.cross_entropy import Job, RowLosses, plain_losses
 from seqsmooth.ops.soft_target import SoftTarget
 
 Pair = tuple[Tensor, Tensor]
@@ -66,7 +67,9 @@ def row_losses(
     parts: Any,
 ) -> Pair:
     """Losses of rows of logits; `parts` are those of the target, from the engine's `fitting`."""
-    if logits.stride(-1) != 1 or (logits.dim() != 2 and not logits.is_contiguous()):
+    if not torch.is_grad_enabled():
+        logits = logits.detach()  # or else it would ask for a gradient, which is made at once
+    if logits.stride(-1) != 1 or not (logits.is_contiguous() if logits.dim() != 2 else _apart(logits, job)):
         logits = logits.reshape(-1, logits.shape[-1]).contiguous()  # one copy, of which the graph knows
     result: Pair = _RowLosses.apply(engine, logits, job, parts)  # type: ignore[no-untyped-call]
     return result
@@ -85,6 +88,8 @@ def head_losses(
 
     `first`, what an engine made of the first chunk already, is used up.
     """
+    if not torch.is_grad_enabled():
+        hidden, weight, bias = hidden.detach(), weight.detach(), None if bias is None else bias.detach()
     result: Pair = _HeadLosses.apply(engine, hidden, weight, bias, job, chunk, first)  # type: ignore[no-untyped-call]
     return result
 
@@ -118,13 +123,13 @@ class _RowLosses(torch.autograd.Function):
         job: Job = ctx.job
         gradient, ctx.gradient = ctx.gradient, None  # given away: a second pass through the graph makes its own
         if ctx.overwritten:
-            once = gradient is not None and not torch.is_grad_enabled()
+            once = gradient is not None and not _is_traced(upstream)
             checks.must(once, "inplace", "False for a second backward pass, since the logits are gone", True)
             engine.rescale((gradient,), upstream, job)
             return None, gradient.view(ctx.shape), None, None
         (logits,) = ctx.saved_tensors
-        if torch.is_grad_enabled():
-            (again,) = torch.autograd.grad(plain_losses(logits, job)[0], logits, upstream, create_graph=True)
+        if _is_traced(upstream):
+            (again,) = _slopes((logits,), (True,), upstream, lambda: plain_losses(logits, job))
             return None, again, None, None
         rows = _in_rows(logits)
         if gradient is None:
@@ -160,21 +165,42 @@ class _HeadLosses(torch.autograd.Function):
             return (None,) * 7
         engine: Engine = ctx.engine
         job: Job = ctx.job
-        if ctx.gradients is not None and not torch.is_grad_enabled():
+        if ctx.gradients is not None and not _is_traced(upstream):
             gradients, ctx.gradients = ctx.gradients, None  # given away: a second pass through the graph makes its own
             engine.rescale(gradients, upstream, job)
             return (None, *gradients, None, None, None)
         hidden, weight, bias = ctx.saved_tensors
-        if torch.is_grad_enabled():
-            given = [value for value, wanted in zip((hidden, weight, bias), ctx.wanted, strict=True) if wanted]
-            total = plain_losses(F.linear(hidden, weight, bias), job)[0]
-            slopes = iter(torch.autograd.grad(total, given, upstream, create_graph=True))
-            return (None, *(next(slopes) if wanted else None for wanted in ctx.wanted), None, None, None)
+        if _is_traced(upstream):
+            given = hidden, weight, bias
+            slopes = _slopes(given, ctx.wanted, upstream, lambda: plain_losses(F.linear(hidden, weight, bias), job))
+            return (None, *slopes, None, None, None)
         gradients = engine.head(hidden, weight, bias, job, ctx.chunk, None, ctx.wanted)[1]
         engine.rescale(gradients, upstream, job)
         return (None, *gradients, None, None, None)
 
 
 def _in_rows(values: Tensor) -> Tensor:  # (N, V)
-    """One row a position, without a copy."""
-    return values if values.dim() == 2 else values.view(-1, values.shape[-1])
+    """One row a position, without a copy: but hooks of saved tensors may lay them out anew."""
+    rows = values if values.dim() == 2 else values.reshape(-1, values.shape[-1])
+    return rows if rows.stride(-1) == 1 else rows.contiguous()
+
+
+def _apart(logits: Tensor, job: Job) -> bool:
+    """Whether rows may be written where they are: those of an expanded tensor are the same memory."""
+    return not job.inplace or logits.shape[0] < 2 or logits.stride(0) >= logits.shape[1]
+
+
+def _is_traced(upstream: Tensor) -> bool:
+    """Whether the backward pass is itself to be derived, or stands for many (`is_grads_batched`)."""
+    return torch.is_grad_enabled() or not torch._C._has_storage(upstream)
+
+
+def _slopes(
+    given: tuple[Tensor | None, ...], wanted: tuple[bool, ...], upstream: Tensor, compute: Callable[[], RowLosses]
+) -> tuple[Tensor | None, ...]:
+    """The gradients that are wanted, by formulas that autograd can follow."""
+    again = torch.is_grad_enabled()
+    with torch.enable_grad():
+        leaves = [value for value, asked in zip(given, wanted, strict=True) if value is not None and asked]
+        slopes = iter(torch.autograd.grad(compute()[0], leaves, upstream, create_graph=again))
+    return tuple(next(slopes) if asked else None for asked in wanted)

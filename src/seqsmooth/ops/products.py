@@ -16,7 +16,7 @@ from torch import Tensor
 from torch.autograd import forward_ad
 from torch.nn import functional as F
 
-from seqsmooth.ops import checks, dispatch
+from seqsmooth.ops import dispatch
 
 LEAST, SIDE = 2**18, 16
 """The fewest multiplications that make up for the longer way to oneDNN, and the least of M, N and K."""
@@ -114,7 +114,7 @@ def _onednn(inputs: Tensor, weight: Tensor, bias: Tensor | None) -> Tensor:
 
 def _fits(inputs: Tensor, weight: Tensor, bias: Tensor | None) -> bool:
     """Whether oneDNN takes these factors, and is the faster one."""
-    if torch.compiler.is_compiling() or inputs.numel() * weight.shape[0] < LEAST or not prefers_onednn():
+    if dispatch.is_followed() or inputs.numel() * weight.shape[0] < LEAST or not prefers_onednn():
         return False
     if min(weight.shape) < SIDE or inputs.numel() < SIDE * weight.shape[1]:
         return False
@@ -122,7 +122,7 @@ def _fits(inputs: Tensor, weight: Tensor, bias: Tensor | None) -> bool:
         if value is None:
             continue
         plain = type(value) in (Tensor, torch.nn.Parameter) and value.device.type == "cpu"
-        if not plain or value.dtype != torch.float32 or checks.is_transformed(value):
+        if not plain or value.dtype != torch.float32:
             return False
     if forward_ad._current_level >= 0 or torch.is_autocast_enabled("cpu"):
         return False

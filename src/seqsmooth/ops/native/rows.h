@@ -19,9 +19,9 @@ typedef struct {
     int64_t type; /* of the values */
     int64_t stride;
     int64_t size; /* how many rows the table has */
-    const int64_t *ids; /* list: (size, length); uniform: the excluded tokens, (length,) */
+    const int64_t *ids; /* list: (size, length); uniform: the excluded tokens, (length,), ascending */
     int64_t length;
-    double share; /* uniform: 1 over the number of tokens */
+    double share; /* uniform: 1 over the number of tokens, 0 for none */
 } Part;
 
 typedef struct {

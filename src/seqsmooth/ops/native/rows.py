@@ -9,7 +9,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from seqsmooth.ops import native
+from seqsmooth.ops import checks, native
 from seqsmooth.ops.soft_target import Rows, SoftTarget
 from seqsmooth.ops.tables import DenseTable, RowTable, SetTable, SparseTable, UniformTable
 
@@ -96,40 +96,46 @@ def run(
     assert library is not None
     memory: list[Tensor] = []  # what C reads is alive until it returns
 
-    def pointer(values: Tensor | None, dtype: torch.dtype | None = None) -> int | None:
+    def pointer(values: Tensor | None, dtype: torch.dtype, *sizes: int) -> int | None:
+        """Where the numbers are, in a type and shape that C takes them to have."""
         if values is None:
             return None
-        values = values.to(dtype or values.dtype).contiguous()
-        memory.append(values)
-        return values.data_ptr()
+        memory.append(_in_memory(values, *sizes).to(dtype).contiguous())
+        return memory[-1].data_ptr()
 
     def laid_out(row: Rows) -> _Part:
-        table, wide = row.table, torch.float64
-        each = row.index.shape[-1], pointer(row.index), pointer(row.weights, wide)
+        table, count = row.table, row.index.shape[-1]
+        each = count, pointer(row.index, torch.int64, rows, count), pointer(row.weights, wide, rows, count)
         if isinstance(table, UniformTable):
-            excluded = torch.tensor(sorted(set(table.excluded)), dtype=torch.int64)
-            share = 1 / max(table.tokens, 1)
-            return _Part(UNIFORM, *each, None, 0, 0, table.size, pointer(excluded), len(excluded), share)
+            excluded = torch.tensor(sorted(set(table.excluded)), dtype=torch.int64, device="cpu")
+            share = 1 / table.tokens if table.tokens else 0.0
+            given = pointer(excluded, torch.int64, len(excluded)), len(excluded), share
+            return _Part(UNIFORM, *each, None, 0, 0, table.size, *given)
         if isinstance(table, SparseTable):
-            listed = pointer(table.weights), TYPES[table.weights.dtype], 0, table.size
-            return _Part(LIST, *each, *listed, pointer(table.ids), table.ids.shape[1], 0.0)
+            size, length = table.ids.shape
+            dtype = table.weights.dtype
+            listed = pointer(table.weights, dtype, size, length), TYPES[dtype], 0, size
+            return _Part(LIST, *each, *listed, pointer(table.ids, torch.int64, size, length), length, 0.0)
         if isinstance(table, SetTable):
-            return _Part(BITS, *each, pointer(table.bits), 0, table.bits.shape[1], table.size, None, 0, 0.0)
+            size, width = table.bits.shape
+            bits = pointer(table.bits, torch.uint8, size, max(width, -(-vocab_size // 8)))
+            return _Part(BITS, *each, bits, 0, width, size, None, 0, 0.0)
         assert isinstance(table, DenseTable)
-        values = table.values if table.values.stride(-1) == 1 else table.values.contiguous()
-        memory.append(values)
-        stored = values.data_ptr(), TYPES[values.dtype], values.stride(0), table.size
+        values = _in_memory(table.values, table.size, max(table.values.shape[-1], vocab_size))
+        memory.append(values if values.stride(1) == 1 else values.contiguous())
+        stored = memory[-1].data_ptr(), TYPES[values.dtype], memory[-1].stride(0), table.size
         return _Part(DENSE, *each, *stored, None, 0, 0.0)
 
+    wide, slots = torch.float64, target.ids.shape[-1]
     parts = [laid_out(row) for row in target.rows]
     listed = (_Part * max(1, len(parts)))(*parts)
-    wide = torch.float64
     given = _Pass(
         rows, vocab_size, TYPES[logits.dtype], logits.data_ptr(), logits.stride(0),
         *((None, 0) if gradient is None else (gradient.data_ptr(), gradient.stride(0))),
         *(part.data_ptr() for part in results), kept.data_ptr(),
-        pointer(labels), pointer(entropy_weights, wide), pointer(upstream, wide), scale, ignore_index,
-        target.ids.shape[-1], pointer(target.ids), pointer(target.weights, wide),
+        pointer(labels, torch.int64, rows), pointer(entropy_weights, wide, rows), pointer(upstream, wide, rows),
+        scale, ignore_index,
+        slots, pointer(target.ids, torch.int64, rows, slots), pointer(target.weights, wide, rows, slots),
         len(parts), ctypes.addressof(listed), torch.get_num_threads(),
     )  # fmt: skip
     result = library.seqsmooth_rows(ctypes.byref(given))
@@ -137,6 +143,16 @@ def run(
         raise MemoryError(f"There is no memory for a few rows of {vocab_size} numbers.")
     if result == OUT_OF_RANGE:
         raise IndexError(f"An id of the target is not in [0, {vocab_size}), or a row number not in its table.")
+
+
+def _in_memory(values: Tensor, *sizes: int) -> Tensor:
+    """A tensor whose numbers are where its pointer says, of these sizes: C asks nobody before it reads."""
+    if values.shape != sizes:
+        rule = f"of tensors that fit each other and the logits, here of shape {sizes}"
+        raise checks.wrong("target", rule, f"with one of shape {tuple(values.shape)}")
+    if not values.is_cpu:
+        checks.device("target", values, torch.device("cpu"))
+    return values.clone() if values.is_neg() or values._is_zerotensor() else values
 
 
 def _is_known(table: RowTable) -> bool:
@@ -155,7 +171,7 @@ def _written(row: Rows, like: Tensor) -> Rows:
     values = row.table.combine(row.index.clamp_min(0), row.weights.masked_fill(empty, 0))
     if values.dtype not in TYPES:
         values = values.float()
-    index = torch.arange(len(values)).masked_fill(empty.all(-1), -1).unsqueeze(-1)
+    index = torch.arange(len(values), device="cpu").masked_fill(empty.all(-1), -1).unsqueeze(-1)
     return Rows(DenseTable(values, values[:, 0]), index, torch.ones_like(index, dtype=torch.float64))
 
 
@@ -165,7 +181,7 @@ def _shared(row: Rows, like: Tensor) -> Rows:
     if not isinstance(table, SparseTable) or table.size != 1 or table.ids.shape[1] <= LONG:
         return row
     dtype = torch.promote_types(like.dtype, torch.float32)
-    values = torch.zeros(1, like.shape[1], dtype=dtype).scatter_add_(1, table.ids, table.weights.to(dtype))
+    values = like.new_zeros(1, like.shape[1], dtype=dtype).scatter_add_(1, table.ids.long(), table.weights.to(dtype))
     return Rows(DenseTable(values, values[:, 0]), row.index, row.weights)
 
 

@@ -148,20 +148,34 @@ typedef struct {
     double entropy;  /* exp z' times z' */
     double mass;     /* the values of the dense part */
     double product;  /* the same times z' */
-    double centred;  /* z' where it is finite */
-    int64_t lost;    /* how many are minus infinity */
 } NAMED(Sums);
+
+/* The sum of z' over the tokens of a background. Those that it leaves out may be far below, and would swallow others. */
+static double NAMED(sum)(const Part *part, const REAL *z, REAL best, int64_t size) {
+    double sum = 0;
+    int64_t start = 0;
+    for (int64_t k = 0; k <= part->length; k++) {
+        const int64_t end = k < part->length ? part->ids[k] : size;
+        for (; start < end; start += TILE) {
+            const int64_t stop = start + TILE < end ? start + TILE : end;
+            REAL total = 0;
+#pragma omp simd reduction(+ : total)
+            for (int64_t v = start; v < stop; v++) total += z[v] - best;
+            sum += total;
+        }
+        start = end + 1;
+    }
+    return sum;
+}
 
 /* The powers exp z', and sums over the row; flags are constants, so that each combination is a loop of its own. */
 static inline __attribute__((always_inline)) void NAMED(sweep)(NAMED(Sums) *sums, REAL *powers, const REAL *z,
                                                                const REAL *values, REAL best, int64_t size,
-                                                               const int with_entropy, const int with_values,
-                                                               const int with_all) {
+                                                               const int with_entropy, const int with_values) {
     for (int64_t start = 0; start < size; start += TILE) { /* few enough numbers to add up as REAL */
         const int64_t end = start + TILE < size ? start + TILE : size;
-        REAL total = 0, entropy = 0, mass = 0, product = 0, centred = 0;
-        int64_t lost = 0;
-#pragma omp simd reduction(+ : total, entropy, mass, product, centred, lost)
+        REAL total = 0, entropy = 0, mass = 0, product = 0;
+#pragma omp simd reduction(+ : total, entropy, mass, product)
         for (int64_t v = start; v < end; v++) {
             REAL x = z[v] - best, power = EXP(x);
             powers[v] = power;
@@ -171,17 +185,11 @@ static inline __attribute__((always_inline)) void NAMED(sweep)(NAMED(Sums) *sums
                 mass += values[v];
                 product += values[v] == 0 ? 0 : values[v] * x;
             }
-            if (with_all) {
-                centred += x == -INFINITY ? 0 : x;
-                lost += x == -INFINITY;
-            }
         }
         sums->powers += total;
         sums->entropy += entropy;
         sums->mass += mass;
         sums->product += product;
-        sums->centred += centred;
-        sums->lost += lost;
     }
 }
 
@@ -215,40 +223,34 @@ static void NAMED(one_row)(const Pass *pass, int64_t row, REAL *memory) {
     const REAL *z = NAMED(scores)(pass, row, memory + room);
     const NAMED(Dense) q = NAMED(dense)(pass, row, memory + 2 * room);
     double background = 0;
-    for (int64_t p = 0; p < pass->parts; p++)
-        if (pass->part[p].kind == PART_UNIFORM) background += even_share(pass->part + p, row);
+    int spread = 0;
+    for (int64_t p = 0; p < pass->parts; p++) {
+        if (pass->part[p].kind != PART_UNIFORM) continue;
+        const double share = even_share(pass->part + p, row);
+        background += share;
+        spread |= share != 0;
+    }
     const double bonus = pass->entropy ? pass->entropy[row] : 0;
 
     const REAL best = NAMED(greatest)(z, size);
 
-    NAMED(Sums) sums = {0, 0, 0, 0, 0, 0};
-#define SWEEP(with_entropy, with_values, with_all)                                                                     \
-    NAMED(sweep)(&sums, powers, z, q.values, best, size, with_entropy, with_values, with_all)
-    switch ((bonus != 0) << 2 | (q.values != NULL) << 1 | (background != 0)) {
-    case 0: SWEEP(0, 0, 0); break;
-    case 1: SWEEP(0, 0, 1); break;
-    case 2: SWEEP(0, 1, 0); break;
-    case 3: SWEEP(0, 1, 1); break;
-    case 4: SWEEP(1, 0, 0); break;
-    case 5: SWEEP(1, 0, 1); break;
-    case 6: SWEEP(1, 1, 0); break;
-    default: SWEEP(1, 1, 1);
+    NAMED(Sums) sums = {0, 0, 0, 0};
+#define SWEEP(with_entropy, with_values)                                                                               \
+    NAMED(sweep)(&sums, powers, z, q.values, best, size, with_entropy, with_values)
+    switch ((bonus != 0) << 1 | (q.values != NULL)) {
+    case 0: SWEEP(0, 0); break;
+    case 1: SWEEP(0, 1); break;
+    case 2: SWEEP(1, 0); break;
+    default: SWEEP(1, 1);
     }
 #undef SWEEP
     double mass = q.weight * sums.mass, product = q.weight * sums.product;
-    for (int64_t p = 0; background != 0 && p < pass->parts; p++) {
+    for (int64_t p = 0; spread && p < pass->parts; p++) {
         const Part *part = pass->part + p;
         if (part->kind != PART_UNIFORM) continue;
         const double share = even_share(part, row);
-        double centred = sums.centred;
-        int64_t lost = sums.lost;
-        for (int64_t k = 0; k < part->length; k++) {
-            REAL outside = z[part->ids[k]] - best;
-            if (outside == -INFINITY) lost--;
-            else centred -= outside;
-        }
         if (share == 0) continue;
-        product += share * (lost > 0 ? -INFINITY : centred);
+        product += share * NAMED(sum)(part, z, best, size);
         mass += share * (double)(size - part->length);
     }
 #define COUNT(token, weight)                                                                                           \
@@ -278,7 +280,7 @@ static void NAMED(one_row)(const Pass *pass, int64_t row, REAL *memory) {
     default: SLOPE(1, 1);
     }
 #undef SLOPE
-    for (int64_t p = 0; background != 0 && p < pass->parts; p++)
+    for (int64_t p = 0; spread && p < pass->parts; p++)
         if (pass->part[p].kind == PART_UNIFORM)
             for (int64_t k = 0; k < pass->part[p].length; k++)
                 slope[pass->part[p].ids[k]] += (REAL)(factor * even_share(pass->part + p, row));
