@@ -136,6 +136,29 @@ def test_contexts_alone_may_be_asked_for(engine: torch.device) -> None:
     torch.testing.assert_close(*gradients, rtol=1e-4, atol=1e-5)
 
 
+@pytest.mark.parametrize(("steps", "items", "size", "units"), [(1, 1, 1, 1), (4, 3, 5, 7), (9, 20, 33, 65)])
+def test_a_gru_in_c(steps: int, items: int, size: int, units: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    if native.library() is None:
+        pytest.skip(f"no native library: {native.absence()}")
+    monkeypatch.setenv(dispatch.VARIABLE, "native")
+    torch.manual_seed(0)
+    layer, inputs = torch.nn.GRU(size, units), torch.randn(steps, items, size, requires_grad=True)
+    used: list[int] = []
+    real = loops.GRULoop.forward
+    monkeypatch.setattr(loops.GRULoop, "forward", staticmethod(lambda *given: used.append(1) or real(*given)))
+    results = []
+    for run in (loops.run_layer, lambda layer, inputs: layer(inputs)[0]):
+        states = run(layer, inputs)
+        along = torch.linspace(-1, 1, states.numel(), dtype=states.dtype).view_as(states)
+        results.append([states, *torch.autograd.grad((states * along).sum(), [inputs, *layer.parameters()])])
+        layer, inputs = layer.double(), inputs.detach().double().requires_grad_()
+    assert used == [1]
+    for ours, theirs in zip(*results, strict=True):
+        torch.testing.assert_close(ours.double(), theirs, rtol=1e-4, atol=1e-5)
+    assert loops.run_layer(layer, inputs).dtype == torch.float64
+    assert used == [1]
+
+
 class Launches(TorchDispatchMode):
     """Counts matrix products; the kernels count themselves."""
 

@@ -9,6 +9,7 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
+from seqsmooth.models import loops
 from seqsmooth.models.dropout import Dropout
 from seqsmooth.models.model import check_number
 from seqsmooth.ops import checks
@@ -142,7 +143,7 @@ def _side_by_side(
     backward passes on the same streams. Each stream waits for the other at both ends, so memory is passed on safely.
     """
     if inputs.device.type != "cuda" or not CONCURRENT:
-        return onward(inputs)[0], homeward(reversed_inputs)[0]
+        return loops.run_layer(onward, inputs), loops.run_layer(homeward, reversed_inputs)
     here, aside = torch.cuda.current_stream(inputs.device), _aside(inputs.device)
     aside.wait_stream(here)
     with torch.cuda.stream(aside):

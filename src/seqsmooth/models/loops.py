@@ -12,10 +12,10 @@ from importlib import import_module
 from typing import Any
 
 import torch
-from torch import Tensor
+from torch import Tensor, nn
 
 from seqsmooth.ops import dispatch
-from seqsmooth.ops.products import multiply, multiply_into
+from seqsmooth.ops.products import linear, multiply, multiply_into
 
 PLACES = 1024
 """The largest number of positions to attend to that the kernels support."""
@@ -45,6 +45,66 @@ def apply(
     alike = [tensor.to(gates.dtype).contiguous() for tensor in tensors]
     with torch.autocast(gates.device.type, enabled=False):
         return recurrence.apply(gates.contiguous(), mask, *alike)  # type: ignore[no-untyped-call]
+
+
+def run_layer(
+    layer: nn.Module,  # an `nn.GRU` of one layer and one direction, or an `nn.LSTM`
+    inputs: Tensor,  # (T, B, E)
+) -> Tensor:  # (T, B, H)
+    """The states of a recurrent layer; those of a GRU by `GRULoop` on the CPU, where torch has a fused LSTM only."""
+    if isinstance(layer, nn.GRU) and inputs.numel() > 0 and not torch.is_autocast_enabled("cpu"):
+        weights: list[Tensor] = list(layer.parameters())
+        if dispatch.uses_native(inputs, *weights):
+            inward, recurrent, bias, other_bias = weights
+            gates = linear(inputs, inward, bias)
+            states: Tensor = GRULoop.apply(gates, recurrent, other_bias)  # type: ignore[no-untyped-call]
+            return states
+    states, _ = layer(inputs)
+    return states
+
+
+class GRULoop(torch.autograd.Function):
+    """A GRU from a state of zeros: s = cell(gates, recurrent s + bias, s)."""
+
+    @staticmethod
+    def forward(
+        ctx: Any,
+        gates: Tensor,  # (T, B, 3H) share of the inputs in the gates
+        recurrent: Tensor,  # (3H, H)
+        bias: Tensor,  # (3H,)
+    ) -> Tensor:  # (T, B, H)
+        """The hidden states of all steps."""
+        _, cell, _ = ctx.kernels = _kernels(gates)
+        (steps, items, _), units = gates.shape, recurrent.shape[1]
+        hidden = gates.new_empty(steps + 1, items, units)
+        hidden[0] = 0
+        acts, nothing = torch.empty_like(gates), gates.new_zeros(1, 3 * units).expand(items, -1)
+        memories = torch.empty_like(gates)
+        acts[:], memories[:] = gates, bias
+        for t in range(steps):
+            multiply_into(memories[t], hidden[t], recurrent.t(), add=True)
+            cell.forward(acts[t], nothing, memories[t], hidden[t], hidden[t + 1])
+        ctx.save_for_backward(recurrent, hidden, acts, memories)
+        return hidden[1:]
+
+    @staticmethod
+    @torch.autograd.function.once_differentiable
+    def backward(
+        ctx: Any,
+        grad: Tensor,  # (T, B, H)
+    ) -> tuple[Tensor, ...]:
+        """The gradients of the tensors."""
+        _, cell, _ = ctx.kernels
+        recurrent, hidden, acts, memories = ctx.saved_tensors
+        hidden_grads = torch.empty_like(hidden)
+        hidden_grads[0], hidden_grads[1:] = 0, grad
+        read_grads, memory_grads = torch.empty_like(acts), torch.empty_like(acts)
+        for t in reversed(range(acts.shape[0])):
+            cell.backward(
+                acts[t], memories[t], hidden[t], hidden_grads[t + 1], hidden_grads[t], read_grads[t], memory_grads[t]
+            )
+            multiply_into(hidden_grads[t], memory_grads[t], recurrent, add=True)
+        return read_grads, _weight_grad(memory_grads, hidden[:-1]), memory_grads.sum((0, 1))
 
 
 class SearchLoop(torch.autograd.Function):
