@@ -16,7 +16,7 @@ from benchmarks.harness import Call, Contest, Contestant, Results, again
 from benchmarks.objectives import EPSILON, TOKEN_ALPHA, TOKEN_TAU, TOP, LossSuite, TimedLoss, suite_of
 from benchmarks.paths import along, named
 from benchmarks.records import TimingTable
-from benchmarks.shapes import SQUARE_ON_CPU, GivenHidden, GivenLogits, Shape, Words, logits_inputs
+from benchmarks.shapes import GivenHidden, GivenLogits, Shape, Words, logits_inputs
 from seqsmooth.packages import is_installed
 
 GIVEN = ", target given"
@@ -28,7 +28,7 @@ LOOP = "loop of 6 cross entropies"
 AUTHORS = "authors' dense form"
 COMPILED = (PEER, SMOOTHED, SPARSE, TABLE, AUTHORS)
 RESULTS = ("loss", "dz")
-GIVEN_ON_CPU = tuple(name + GIVEN for name in ("MLE", "Tok dense, stored", "Tok top-64", "Seq lazy, L=5"))
+GIVEN_ON_CPU = tuple(name + GIVEN for name in ("MLE", "Tok dense", "Tok top-64", "Seq lazy, L=5"))
 Given = GivenLogits | GivenHidden
 I = TypeVar("I")  # noqa: E741 - the inputs of a contestant
 
@@ -105,7 +105,7 @@ def forms(suite: LossSuite) -> list[Form]:
         Form(SPARSE, peers.gather_loss, slots(suite), lambda text: slot_target(suite, text)),
         Form(LOOP, peers.loop_loss, lambda text: (text.labels, text.samples), lambda text: loop_target(suite, text)),
     ]
-    if suite.stored and (suite.vectors.is_cuda or suite.shape.vocab <= SQUARE_ON_CPU):
+    if suite.stored:
         dense = DenseForms(suite)
         listed += [dense.by_table, dense.by_authors]
     return listed

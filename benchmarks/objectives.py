@@ -10,7 +10,8 @@ import torch
 from torch import Tensor
 
 import seqsmooth as ss
-from benchmarks.shapes import STORED_VOCABULARY, Shape, Words, embeddings, words
+from benchmarks.shapes import SQUARE_ON_CPU, STORED_VOCABULARY, Shape, Words, embeddings, words
+from seqsmooth.training.neighbours import cached_nearest
 
 TOKEN_TAU = 0.18
 TOKEN_ALPHA = 0.7
@@ -76,8 +77,8 @@ class LossSuite:
 
     @property
     def stored(self) -> bool:
-        """Whether V x V tables are kept."""
-        return self.shape.vocab <= STORED_VOCABULARY
+        """Whether V x V tables in fp16 are kept."""
+        return self.shape.vocab <= (STORED_VOCABULARY if self.vectors.is_cuda else SQUARE_ON_CPU)
 
     def cider(self) -> ss.rewards.Cider:
         """CIDEr-D with the document frequencies of captions of this vocabulary."""
@@ -109,14 +110,21 @@ class LossSuite:
         """List every loss of ours."""
         size = self.shape.vocab
 
-        @cache  # laws may be shared, and a stored one is as large as V x V
+        @cache
         def similarity(*, stored: bool) -> ss.Similarity:
             kept = torch.float16 if stored else False
             return ss.Similarity(self.vectors, TOKEN_TAU, alpha=TOKEN_ALPHA, stored=kept)
 
+        @cache
+        def usual() -> ss.Similarity:
+            return ss.Similarity(self.vectors, TOKEN_TAU, alpha=TOKEN_ALPHA)
+
+        on_cpu = not self.vectors.is_cuda
+
         def sparse(mode: str, k: int) -> ss.Objective:
             k = min(k, size)
             law = ss.Similarity(self.vectors, TOKEN_TAU, alpha=TOKEN_ALPHA, mode=mode, k=k)  # type: ignore[arg-type]
+            law.nearest = cached_nearest  # as `seqsmooth train` has it
             return ss.Objective(token=law)
 
         def hamming(pool: str, samples: int | None = None) -> ss.Objective:
@@ -129,13 +137,15 @@ class LossSuite:
 
         def both(samples: int | None) -> ss.Objective:
             law = ss.Hamming(rate=RATE, pool="refs", samples=samples)
-            return ss.Objective(law, similarity(stored=self.stored))
+            return ss.Objective(law, usual() if on_cpu else similarity(stored=self.stored))
 
         makers: dict[str, tuple[Callable[[], ss.Objective], Callable[[Words], Tensor] | None]] = {
             "MLE": (ss.mle, self.one_hot),
             "Label smoothing": (lambda: ss.label_smoothing(EPSILON, vocab_size=size), self.smoothed_target),
             "MLE + entropy": (lambda: ss.mle(entropy=ENTROPY), self.one_hot),
         }
+        if on_cpu:
+            makers["Tok dense"] = (lambda: ss.Objective(token=usual()), self.similar_target)
         if self.stored:
             makers["Tok dense, stored"] = (lambda: ss.Objective(token=similarity(stored=True)), self.similar_target)
         makers |= {
@@ -153,7 +163,7 @@ class LossSuite:
             "Seq BLEU, L=5": (lambda: rewarded(ss.rewards.Bleu), None),
             "Tok-Seq exact, refs": (lambda: both(None), None),
             "Tok-Seq lazy, L=5": (lambda: both(5), None),
-            "Tok-Seq CIDEr, L=5": (lambda: rewarded(self.cider, similarity(stored=self.stored)), None),
+            "Tok-Seq CIDEr, L=5": (lambda: rewarded(self.cider, usual()), None),
         }
         return [TimedLoss(name, make, expected) for name, (make, expected) in makers.items()]
 

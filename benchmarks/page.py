@@ -36,12 +36,12 @@ CPU_LOSS, CPU_LLM = ({"name": name, "dtype": "float32", "threads": 1} for name i
 CPU_PAIRS: tuple[tuple[str, str, Mapping[str, int | str], str, str], ...] = (
     ("MLE, 850 x 9800 logits", "loss", CPU_LOSS, "MLE", loss.PEER),
     ("label smoothing, same logits", "loss", CPU_LOSS, "Label smoothing", loss.SMOOTHED),
-    ("Tok, same logits", "loss", CPU_LOSS, "Tok dense, stored", loss.TABLE),
+    ("Tok, same logits", "loss", CPU_LOSS, "Tok dense", loss.TABLE),
     ("lazy Seq with 5 samples, same logits", "loss", CPU_LOSS, "Seq lazy, L=5", loss.LOOP),
     ("MLE, 512 x 128256 logits", "loss", CPU_LLM, "MLE", loss.PEER),
     ("label smoothing, same logits", "loss", CPU_LLM, "Label smoothing", loss.SMOOTHED),
     ("MLE from 850 x 512 hidden states", "head", CPU_LOSS, "MLE", head.LINEAR + loss.PEER),
-    ("Tok, same states", "head", CPU_LOSS, "Tok dense, stored", head.LINEAR + loss.TABLE),
+    ("Tok, same states", "head", CPU_LOSS, "Tok dense", head.LINEAR + loss.TABLE),
 )
 """The same on a CPU, our rows without their path."""
 

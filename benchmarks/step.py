@@ -15,6 +15,7 @@ from benchmarks.harness import Call, Contest, Contestant, Part, again
 from benchmarks.paths import along, named
 from benchmarks.records import TimingTable
 from seqsmooth import rewards
+from seqsmooth.memory import keep_memory
 from seqsmooth.models import Model, RNNsearch, ShowTell, TopDown
 from seqsmooth.ops import checks
 from seqsmooth.packages import is_installed
@@ -100,6 +101,7 @@ def table(model: ModelName, precision: Precision, contest: Contest, size: Size |
     device, peer, base = contest.clock.device, None, str(BASE)
     everyone = list(contestants(model, precision, device, size))
     if contest.paths:
+        keep_memory()  # as `seqsmooth train` does; whatever is compared with it shares its memory
         size = ON_CPU[model] if size is None else size
         everyone = list(contestants(model, precision, device, size, (*OBJECTIVES, *OWN)))
         peer, base = PLAIN, named(BASE, contest.paths[0])
@@ -227,7 +229,8 @@ def make_objective(name: ObjectiveName, size: Size, source: torch.Generator, dev
     token = None
     if name.startswith("tok"):
         vectors = torch.randn(size.vocabulary, size.vectors, generator=source).to(device)
-        token = Similarity(vectors, tau=0.18, alpha=0.7, stored=torch.float16)
+        kept = None if device.type == "cpu" else torch.float16
+        token = Similarity(vectors, tau=0.18, alpha=0.7, stored=kept)
     made = Objective(sequence, token, lazy=own is None, specials=SPECIALS, vocab_size=size.vocabulary)
     return made.to(device)
 
