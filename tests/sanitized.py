@@ -28,7 +28,7 @@ SANITIZERS = {"address": "address,undefined", "thread": "thread"}
 OPTIONS = {
     "ASAN_OPTIONS": "detect_leaks=0:exitcode=9",
     "UBSAN_OPTIONS": "print_stacktrace=1",
-    "TSAN_OPTIONS": "ignore_noninstrumented_modules=1:report_signal_unsafe=0:exitcode=9",
+    "TSAN_OPTIONS": "ignore_noninstrumented_modules=1:report_signal_unsafe=0:die_after_fork=0:exitcode=9",
 }
 
 

@@ -19,7 +19,7 @@ from seqsmooth.ops.tables import DenseTable, SparseTable, UniformTable, masked_d
 
 CACHED = 2**18
 """Logits of a chunk: 1 MiB of fp32."""
-FAR = 100.0
+FAR = 32.0
 """Logits beyond are centred first: the difference of two large numbers has few digits left."""
 LONG = 8
 """A list of more than one in so many tokens of the vocabulary is summed like a row in full."""

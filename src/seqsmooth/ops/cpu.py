@@ -51,7 +51,8 @@ def fitting(target: SoftTarget) -> bool | None:
 
 def prepare(job: Job, parts: bool, logits: Tensor) -> Prepared:
     """Lay out a job for `run`."""
-    return Prepared(job.flat(), _scales(job, logits.dtype)[0] if job.inplace else _scale(job))
+    overwritten = job.inplace and job.reduced
+    return Prepared(job.flat(), _scales(job, logits.dtype)[0] if overwritten else _scale(job))
 
 
 def empty_losses(like: Tensor) -> Pair:  # (N,) each
