@@ -7,9 +7,9 @@ goes through, keeps its results in files, and passes over what is there already.
 from __future__ import annotations
 
 import argparse
-import os
 import time
 from collections.abc import Callable, Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -55,8 +55,7 @@ def options(parser: argparse.ArgumentParser) -> None:
         default=3000,
         help="the number of training scenes (default 3000); a tenth as many validate, a sixth test",
     )
-    jobs = min(2, os.cpu_count() or 1)
-    add("--jobs", type=int, default=jobs, help=f"the number of runs trained at once (default here: {jobs})")
+    add("--jobs", type=int, help="the number of runs trained at once (default: as many as keep all cores busy)")
 
 
 def start(given: argparse.Namespace) -> int:
@@ -64,11 +63,12 @@ def start(given: argparse.Namespace) -> int:
     from seqsmooth import checks
     from seqsmooth.cli.devices import keep_memory_on
 
-    for name in ("seeds", "jobs", "scenes"):
+    for name in ("seeds", "scenes"):
         checks.at_least(name, getattr(given, name), 1)
     checks.at_least("seed", given.seed, 0)
-    if given.epochs is not None:
-        checks.at_least("epochs", given.epochs, 1)
+    for name in ("epochs", "jobs"):
+        if getattr(given, name) is not None:
+            checks.at_least(name, getattr(given, name), 1)
     _check_packages()
     begin = time.monotonic()
     stage = Stage(5)
@@ -77,10 +77,15 @@ def start(given: argparse.Namespace) -> int:
         given.data.absolute().parent.mkdir(parents=True, exist_ok=True)
     except OSError as error:
         raise ValueError(f"`out` must be a folder that can be made, but {error.filename}: {error.strerror}.") from error
+    from seqsmooth.data.scenes.preparing import draw_pictures
+
     keep_memory_on("cpu")
     corpus = _prepare(given, stage)
-    folders = _train(given, corpus, stage)
-    _decode(corpus, folders, stage)
+    with ThreadPoolExecutor(1) as beside:  # what waits for the disk, while others compute
+        drawn = beside.submit(draw_pictures, given.out / "pictures", corpus, "test")
+        folders = _train(given, corpus, stage)
+        _decode(corpus, folders, stage)
+        drawn.result()
     _report(given, corpus, folders, stage)
     print(f"{time.monotonic() - begin:.0f} s in all. The page: {given.out / 'report' / 'report.html'}", flush=True)
     return 0
@@ -122,14 +127,13 @@ class Stage:
 def _prepare(given: argparse.Namespace, stage: Stage) -> Corpus:
     import torch
 
-    from seqsmooth.data.scenes.preparing import draw_pictures, prepare_scenes, train_vectors
+    from seqsmooth.data.scenes.preparing import prepare_scenes, train_vectors
 
     sizes = {"train": given.scenes, "val": max(1, given.scenes // 10), "test": max(1, given.scenes // 6)}
     threads = torch.get_num_threads()
     torch.set_num_threads(1)  # the arrays are small, and on a busy machine threads wait for each other
     with stage(f"draw {sum(sizes.values())} scenes, five captions each") as show:
         corpus = prepare_scenes(given.data, given.seed, progress=lambda done, of: show(done, of, "pictures"), **sizes)
-        draw_pictures(given.out / "pictures", corpus, "test")
     with stage(f"word vectors of {len(corpus.vocabulary)} words (GloVe)") as show:
         train_vectors(corpus, progress=lambda done, of: show(done, of, ""))
     torch.set_num_threads(threads)
@@ -137,7 +141,8 @@ def _prepare(given: argparse.Namespace, stage: Stage) -> Corpus:
 
 
 def _train(given: argparse.Namespace, corpus: Corpus, stage: Stage) -> list[Path]:
-    from seqsmooth.training.fleet import FleetJob, run_fleet
+    from seqsmooth.metrics.tasks import TASKS
+    from seqsmooth.training.fleet import FleetJob, at_once, run_fleet
     from seqsmooth.training.reader import read_config
     from seqsmooth.training.runs import resume_run
 
@@ -153,9 +158,11 @@ def _train(given: argparse.Namespace, corpus: Corpus, stage: Stage) -> list[Path
             if run is not None and run.finished:
                 continue
             words = [word for key, value in values.items() for word in (f"--{key}", value)]
+            words += ["--decode", "test", "--metrics", ",".join(TASKS[corpus.task].quick), "--observe"]
             jobs.append(FleetJob(folder, ("train", "configs/demo", "--loss", loss, "--run", str(folder), *words)))
     known = f" ({len(folders) - len(jobs)} are there)" if len(jobs) < len(folders) else ""
-    with stage(f"train {len(folders)} captioners{known}, {given.jobs} at a time") as show:
+    several = at_once(len(jobs)) if given.jobs is None else given.jobs
+    with stage(f"train {len(folders)} captioners{known}, {several} at a time") as show:
 
         def watch(running: Sequence[FleetJob], waiting: Sequence[FleetJob]) -> None:
             if stage.line.rewrites:
@@ -163,7 +170,7 @@ def _train(given: argparse.Namespace, corpus: Corpus, stage: Stage) -> list[Path
                 show(round(1000 * done), 1000 * len(jobs), ", ".join(job.folder.parent.name for job in running))
 
         # The model is small: two processes with a thread each are faster than two threads.
-        failed = run_fleet(jobs, given.jobs, threads=1, watch=watch)
+        failed = run_fleet(jobs, several, threads=1, watch=watch)
     if failed:
         raise ValueError(f"Training failed: {', '.join(str(job.folder) for job in failed)}.")
     return folders

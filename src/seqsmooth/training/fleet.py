@@ -74,6 +74,21 @@ def cores() -> int:
     return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
 
 
+def at_once(jobs: int) -> int:
+    """How many jobs of like length to run at once, so that the cores of this machine are busy up to the end.
+
+    Examples:
+        Five jobs on two cores take as long as three, three at a time, not two at a time with the last one alone:
+
+        >>> from unittest.mock import patch
+        >>> with patch("seqsmooth.training.fleet.cores", return_value=2):
+        ...     at_once(5)
+        3
+    """
+    rounds = max(1, jobs // cores())
+    return max(1, -(-jobs // rounds))
+
+
 class _Fleet:
     def __init__(self, jobs: Sequence[FleetJob], at_once: int, threads: int | None, watch: Watch | None) -> None:
         self.waiting, self.at_once, self.watch = list(jobs), at_once, watch

@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from seqsmooth.data.scenes.annotators import annotate
-from seqsmooth.data.scenes.drawing import draw
+from seqsmooth.data.scenes.drawing import SIDE, draw
 from seqsmooth.data.scenes.seeing import see
 from seqsmooth.data.scenes.world import Scene, invent_different
 from seqsmooth.ops import checks
@@ -65,13 +65,9 @@ def make_scenes(
     wanted = sum(sizes.values())
     scenes = _invent_all(seed, wanted)
     captions = [tuple(annotate(scene, _stream(seed, "telling", n))) for n, scene in enumerate(scenes)]
-    pictures = []
-    for number, scene in enumerate(scenes):
-        pictures.append(draw(scene, _stream(seed, "drawing", number)))
-        if (number + 1) % 50 == 0 or number + 1 == wanted:
-            progress(number + 1, wanted)
-    stack = np.stack(pictures)
-    features = see(stack, train, seed)
+    pictures = _Drawn(scenes, seed, progress)
+    features = see(pictures, train, seed)
+    stack = pictures[:]
     splits, start = {}, 0
     for name, size in sizes.items():
         part = slice(start, start + size)
@@ -85,6 +81,28 @@ def draw_again(seed: int, ids: Sequence[int]) -> dict[int, NDArray[np.uint8]]:
     """The pictures of some scenes of the corpus of this seed, by their ids."""
     scenes = _invent_all(seed, 1 + max(ids, default=-1))
     return {number: draw(scenes[number], _stream(seed, "drawing", number)) for number in ids}
+
+
+class _Drawn:
+    """The pictures of scenes as an array (N, 64, 64, 3), of which each is drawn when it is first asked for."""
+
+    def __init__(self, scenes: Sequence[Scene], seed: int, progress: Callable[[int, int], None]) -> None:
+        self.scenes, self.seed, self.progress = scenes, seed, progress
+        self.pictures = np.empty((len(scenes), SIDE, SIDE, 3), np.uint8)
+        self.there = np.zeros(len(scenes), bool)
+
+    def __len__(self) -> int:
+        return len(self.scenes)
+
+    def __getitem__(self, chosen: slice | NDArray[np.int64]) -> NDArray[np.uint8]:
+        for number in np.arange(len(self))[chosen]:
+            if not self.there[number]:
+                self.pictures[number] = draw(self.scenes[number], _stream(self.seed, "drawing", int(number)))
+                self.there[number] = True
+                done = int(self.there.sum())
+                if done % 50 == 0 or done == len(self):
+                    self.progress(done, len(self))
+        return self.pictures[chosen]
 
 
 def _invent_all(seed: int, number: int) -> list[Scene]:

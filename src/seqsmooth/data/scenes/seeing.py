@@ -9,7 +9,9 @@ from their pixels, and principal components make it all short. Nothing of it is 
 from __future__ import annotations
 
 import math
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
+from typing import Protocol
 
 import numpy as np
 import torch
@@ -19,7 +21,7 @@ from torch.nn import functional
 
 from seqsmooth.ops import checks
 
-Pictures = NDArray[np.uint8]  # (N, H, W, 3)
+Pixels = NDArray[np.uint8]  # (N, H, W, 3)
 ORIENTATIONS = 6
 OPPONENTS = 6  # red, blue, light, and their opposites
 # What templates are made of, their side in cells of two pixels, and how many there are.
@@ -29,7 +31,15 @@ PALETTE = 40
 NEAR = 0.06  # how far colours are from each other that are alike, of 1
 SIZES = {"colours": 64, "edges": 96, "both": 64}  # components kept of each kind of feature
 SAMPLE = 400  # pictures that templates and palette are taken from
-PORTION = 64  # pictures at once
+PORTION = 32  # pictures at once: what is made of them stays in the cache
+
+
+class Pictures(Protocol):
+    """Pictures as an array (N, H, W, 3) of bytes, or what makes parts of one when they are asked for."""
+
+    def __len__(self) -> int: ...
+
+    def __getitem__(self, chosen: slice | NDArray[np.int64], /) -> Pixels: ...
 
 
 @dataclass(frozen=True, eq=False)
@@ -42,33 +52,42 @@ class Encoder:
     @classmethod
     def fit(
         cls,
-        pictures: Pictures,  # of the training split only
+        pictures: Pictures,
         seed: int = 0,
+        known: int | None = None,
     ) -> Encoder:
-        """Take templates and a palette from pictures."""
-        checks.at_least("pictures", len(pictures), 1)
+        """Take templates and a palette from some of the first `known` pictures, those of the training split."""
+        known = checks.at_least("pictures", len(pictures) if known is None else known, 1)
         random = np.random.default_rng(seed)
-        chosen = random.choice(len(pictures), min(len(pictures), SAMPLE), replace=False)
+        chosen = random.choice(known, min(known, SAMPLE), replace=False)
         maps = _first_stage(pictures[chosen])
         templates = tuple(_patches(maps, what, side, number, random) for what, side, number in TEMPLATES)
         return cls(templates, _palette(maps["cells"], random))
 
-    @torch.no_grad()
     def __call__(self, pictures: Pictures) -> dict[str, Tensor]:  # (N, F) float32 each
-        """The features of pictures, by their kind."""
-        starts = range(0, len(pictures), PORTION)
-        parts = [self._see(_first_stage(pictures[start : start + PORTION])) for start in starts]
+        """The features of pictures, by their kind.
+
+        A second thread sees one portion while this one takes the next: where pictures are drawn as they are asked for,
+        the two work at the same time.
+        """
+        portions = (pictures[start : start + PORTION] for start in range(0, len(pictures), PORTION))
+        with ThreadPoolExecutor(1, initializer=torch.set_num_threads, initargs=(torch.get_num_threads(),)) as other:
+            parts = list(other.map(self._see, portions))
         return {kind: torch.cat([part[kind] for part in parts]) for kind in SIZES}
 
-    def _see(self, maps: dict[str, Tensor]) -> dict[str, Tensor]:
+    @torch.no_grad()
+    def _see(self, pictures: Pixels) -> dict[str, Tensor]:
+        maps = _first_stage(pictures)
         features: dict[str, list[Tensor]] = {kind: [] for kind in SIZES}
         for (what, side, _), templates in zip(TEMPLATES, self.templates, strict=True):
             seen = maps[what]
             norms = functional.avg_pool2d((seen**2).sum(1, keepdim=True), side, 1) * side**2
             # Where there is next to nothing, nothing is alike.
-            likeness = functional.conv2d(seen, templates) / norms.sqrt().add(1.0 if what == "edges" else 0.5)
-            features[what] += [functional.adaptive_max_pool2d(likeness, parts).flatten(1) for parts in (1, 2)]
-            features[what].append((likeness - ALIKE).clamp_min(0).mean((2, 3)))  # how much of it: things are counted
+            likeness = functional.conv2d(seen, templates).div_(norms.sqrt().add(1.0 if what == "edges" else 0.5))
+            quarters = _greatest_of_quarters(likeness)
+            features[what] += [quarters.amax(-1), quarters.flatten(1)]
+            # How much of it there is: things are counted.
+            features[what].append(likeness.sub_(ALIKE).clamp_min_(0).mean((2, 3)))
         apart = (maps["cells"].flatten(2).transpose(1, 2)[:, :, None] - self.palette).square().sum(-1)
         shares = torch.softmax(apart / (-2 * NEAR**2), -1).transpose(1, 2)
         shares = shares.reshape(len(shares), PALETTE, *maps["cells"].shape[2:])
@@ -102,12 +121,12 @@ def see(
     seed: int = 0,
 ) -> Tensor:  # (N, F) float32
     """The features of pictures, through an encoder made from the first `known`."""
-    views = Encoder.fit(pictures[:known], seed)(pictures)
+    views = Encoder.fit(pictures, seed, known)(pictures)
     return torch.cat([components(views[kind], known, size) for kind, size in SIZES.items()], 1)
 
 
 @torch.no_grad()
-def _first_stage(pictures: Pictures) -> dict[str, Tensor]:  # (N, channels, H / 2, W / 2) each
+def _first_stage(pictures: Pixels) -> dict[str, Tensor]:  # (N, channels, H / 2, W / 2) each
     """Cells of two pixels, the energy of edges in several directions, and that with opponent colours."""
     pixels = torch.from_numpy(np.ascontiguousarray(pictures)).permute(0, 3, 1, 2).float() / 255
     cells = functional.avg_pool2d(pixels, 2)
@@ -123,6 +142,16 @@ def _first_stage(pictures: Pictures) -> dict[str, Tensor]:  # (N, channels, H / 
     around = functional.avg_pool2d(energy.sum(1, keepdim=True), 7, 1, 3, count_include_pad=False)
     both = torch.cat([opponents.clamp_min(0), (-opponents).clamp_min(0), energy], 1)
     return {"cells": cells, "edges": energy / (around + 0.15), "both": both}
+
+
+def _greatest_of_quarters(
+    values: Tensor,  # (N, C, H, W)
+) -> Tensor:  # (N, C, 4)
+    """The greatest value of each quarter, as `adaptive_max_pool2d` finds it; the middle of an odd side is in both."""
+    height, width = values.shape[2:]
+    halves = [values[:, :, : (height + 1) // 2].amax(2), values[:, :, height // 2 :].amax(2)]  # (N, C, W) each
+    sides = slice(None, (width + 1) // 2), slice(width // 2, None)
+    return torch.stack([half[:, :, side].amax(2) for half in halves for side in sides], 2)
 
 
 def _patches(maps: dict[str, Tensor], what: str, side: int, number: int, random: np.random.Generator) -> Tensor:
