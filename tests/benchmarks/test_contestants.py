@@ -13,7 +13,7 @@ import torch
 from benchmarks import harness, head, loss, peers, rewards, sampler, step
 from benchmarks.clock import Clock
 from benchmarks.harness import Contest
-from benchmarks.objectives import LossSuite
+from benchmarks.objectives import LossSuite, any_tokens
 from benchmarks.records import TimingTable
 from benchmarks.shapes import SHAPES, Shape, chosen_shapes, words, zipf
 
@@ -85,6 +85,15 @@ def test_a_large_vocabulary_has_no_square_table() -> None:
     names = [contestant.name for contestant in (*loss.ours(vocabulary), *loss.theirs(vocabulary))]
     assert "Tok dense, on the fly" in names
     assert not any("stored" in name or "S[y]" in name or "dense form" in name for name in names)
+
+
+def test_any_tokens_are_distinct_ones_whose_weights_fall() -> None:
+    law = LossSuite.of(Shape("x", "x", 1, 1, 8, 200), torch.Generator().manual_seed(0)).losses[4].objective.token
+    ids, weights = any_tokens(law.table_of(), 64)
+    assert ids.shape == weights.shape == (200, 64)
+    assert all(len(set(row)) == 64 for row in ids.tolist())
+    assert bool((weights.diff(dim=-1) < 0).all())
+    torch.testing.assert_close(weights.sum(-1), torch.full((200,), 0.5))
 
 
 def test_compiled_peers_take_part_when_asked() -> None:
