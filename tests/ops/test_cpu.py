@@ -17,7 +17,7 @@ from torch.nn import functional as F
 
 import seqsmooth as ss
 from oracles.kernel_jobs import KINDS, in_double, loss_and_slope, some_job, some_target
-from seqsmooth.ops import chunks, cpu, dispatch, native
+from seqsmooth.ops import chunks, cpu, dispatch, native, written
 from seqsmooth.ops.cross_entropy import Job, losses, plain_losses
 from seqsmooth.ops.soft_target import IGNORED, Rows, SoftTarget
 from seqsmooth.ops.tables import DenseTable, UniformTable
@@ -86,7 +86,7 @@ def test_odd_sizes(path: str, kind: str, vocab_size: int) -> None:
 
 def test_more_rows_than_a_chunk(path: str, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(chunks, "CACHED", 3 * 37)
-    monkeypatch.setattr("seqsmooth.ops.native.rows.WRITTEN_OUT", 3 * 37)
+    monkeypatch.setattr(written, "MOST_ELEMENTS", 3 * 37)
     torch.manual_seed(0)
     for kind in ("everything", "law-and-more", "bits"):
         job = some_job(kind, 20, 37, CPU, entropy=True, reduced=False)

@@ -7,6 +7,7 @@ at a time (`seqsmooth.ops.chunks`).
 from __future__ import annotations
 
 import math
+from contextlib import nullcontext
 from dataclasses import dataclass
 
 import torch
@@ -18,6 +19,7 @@ from seqsmooth.ops.native import rows as native_rows
 from seqsmooth.ops.products import linear, multiply
 from seqsmooth.ops.soft_target import SoftTarget
 from seqsmooth.ops.tables import RowTable
+from seqsmooth.ops.written import parts_in_memory
 
 EXACT = (torch.float32, torch.float64)
 """Types in which a gradient may be multiplied once more."""
@@ -75,12 +77,16 @@ def run(
     if logits.numel() == 0:
         return kept
     compute = native_rows.run if dispatch.path("cpu") == "native" else chunks.run
-    given = job.target, job.labels, job.entropy_weights, job.ignore_index, prepared.scale
-    if torch.is_autocast_enabled("cpu"):  # which would round products to bf16
-        with torch.autocast("cpu", enabled=False):
-            compute(*given, logits, gradient, upstream, results, kept)
-    else:
-        compute(*given, logits, gradient, upstream, results, kept)
+
+    def some(values: Tensor | None, part: slice) -> Tensor | None:
+        return None if values is None else values[part]
+
+    rounds = torch.is_autocast_enabled("cpu")  # products to bf16
+    with torch.autocast("cpu", enabled=False) if rounds else nullcontext():
+        for part, target in parts_in_memory(job.target, logits.shape[1]):
+            each = some(job.labels, part), some(job.entropy_weights, part), job.ignore_index, prepared.scale
+            place = some(gradient, part), some(upstream, part), (results[0][part], results[1][part]), kept[part]
+            compute(target, *each, logits[part], *place)
     return kept
 
 

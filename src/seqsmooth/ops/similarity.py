@@ -13,7 +13,7 @@ from torch import Tensor
 from torch.nn import functional as F
 
 from seqsmooth.ops import checks, products
-from seqsmooth.ops.tables import DenseTable, masked_dot
+from seqsmooth.ops.tables import masked_dot
 
 ROW_ELEMENTS = 2**24
 """Entries of rows computed at once."""
@@ -173,11 +173,15 @@ class SimilarityTable:
         distinct, found = torch.unique(index[used], return_inverse=True)
         place = torch.full_like(index, -1).masked_scatter_(used, found)
         total = self.units.new_zeros(index.shape[0], self.vocab_size)
-        at_once = max(index.shape[0], LEAST_ROWS)  # as much memory as the result
-        for start in range(0, distinct.shape[0], at_once):
-            table = DenseTable.of(self.rows(distinct[start : start + at_once]))
-            inside = (place >= start) & (place < start + at_once)
-            total += table.combine(torch.where(inside, place - start, 0), torch.where(inside, weights, 0))
+        for part, rows in self.blocks(distinct):
+            inside = (place >= part.start) & (place < part.stop)
+            shares = torch.where(inside, weights, 0).to(total.dtype)
+            local = torch.where(inside, place - part.start, 0)
+            if index.shape[1] == 1:
+                here = inside.squeeze(1)
+                total[here] = rows[local[here, 0]] * shares[here]
+            else:
+                total.addmm_(total.new_zeros(index.shape[0], rows.shape[0]).scatter_add_(1, local, shares), rows)
         return total
 
     def mass(self, index: Tensor) -> Tensor:

@@ -57,7 +57,7 @@ class _Rows:
             empty = numpy.empty((count, padded(size)), str(dtype).removeprefix("torch."))
             values, masses = torch.from_numpy(empty), law.units.new_zeros(count)
             values[0] = 0  # what empty rows of a target point at
-            self.places = torch.full((size,), -1)
+            self.places = torch.full((size,), -1, device="cpu")
         self.state = state
         self.table = DenseTable(values, masses, columns=size)
         self.used = 1
@@ -86,7 +86,7 @@ class _Rows:
         filled = torch.cat([tokens, tokens[:1].expand(-count % FEW)])
         for part, rows in law.blocks(filled, FEW):
             some = tokens[part]
-            places = torch.arange(self.used, self.used + some.shape[0])
+            places = torch.arange(self.used, self.used + some.shape[0], device="cpu")
             kept = self.table.values[self.used : self.used + some.shape[0]]
             kept[:, : law.vocab_size] = rows[: some.shape[0]]
             kept[:, law.vocab_size :] = 0

@@ -4,21 +4,18 @@ from __future__ import annotations
 
 import ctypes
 from ctypes import c_double, c_int64, c_void_p
-from typing import Any
 
 import torch
 from torch import Tensor
 
 from seqsmooth.ops import checks, native
 from seqsmooth.ops.soft_target import Rows, SoftTarget
-from seqsmooth.ops.tables import DenseTable, RowTable, SetTable, SparseTable, UniformTable
+from seqsmooth.ops.tables import DenseTable, SetTable, SparseTable, UniformTable
 
 TYPES = {torch.float32: 0, torch.float64: 1, torch.bfloat16: 2, torch.float16: 3}
 """Types of logits, gradients and tables, as rows.h counts them."""
 DENSE, LIST, UNIFORM, BITS = range(4)
 OUT_OF_MEMORY, OUT_OF_RANGE = 1, 2
-WRITTEN_OUT = 2**22
-"""Numbers of rows that a table computes at once where C does not know the kind of table."""
 LONG = 64
 """Entries of a list that are looked up one by one."""
 
@@ -66,7 +63,7 @@ class _Pass(ctypes.Structure):
 
 
 def run(
-    target: SoftTarget,  # of N positions in one dimension
+    target: SoftTarget,  # of N positions in one dimension, of tables whose rows are in memory
     labels: Tensor | None,  # (N,)
     entropy_weights: Tensor | None,  # (N,)
     ignore_index: int,
@@ -79,18 +76,6 @@ def run(
 ) -> None:
     """Losses, NLL and marks of the rows that are kept; and the gradient times `scale`, if there is a place for it."""
     rows, vocab_size = logits.shape
-    if not all(_is_known(row.table) for row in target.rows):
-        at_once = max(1, WRITTEN_OUT // vocab_size)
-        if rows > at_once:
-            for start in range(0, rows, at_once):
-                part = slice(start, start + at_once)
-                smoothed, nll = results
-                run(
-                    target[part], _some(labels, part), _some(entropy_weights, part), ignore_index, scale, logits[part],
-                    _some(gradient, part), _some(upstream, part), (smoothed[part], nll[part]), kept[part],
-                )  # fmt: skip
-            return
-        target = SoftTarget(target.ids, target.weights, tuple(_written(row, logits) for row in target.rows))
     target = SoftTarget(target.ids, target.weights, tuple(_shared(row, logits) for row in target.rows))
     library = native.library()
     assert library is not None
@@ -155,26 +140,6 @@ def _in_memory(values: Tensor, *sizes: int) -> Tensor:
     return values.clone() if values.is_neg() or values._is_zerotensor() else values
 
 
-def _is_known(table: RowTable) -> bool:
-    if isinstance(table, DenseTable):
-        return table.values.dtype in TYPES
-    if isinstance(table, SparseTable):
-        return table.weights.dtype in TYPES
-    return isinstance(table, (SetTable, UniformTable))
-
-
-def _written(row: Rows, like: Tensor) -> Rows:
-    """Rows of a table as one row a position in full, if the table is not of a kind that C knows."""
-    if _is_known(row.table):
-        return row
-    empty = row.index < 0
-    values = row.table.combine(row.index.clamp_min(0), row.weights.masked_fill(empty, 0))
-    if values.dtype not in TYPES:
-        values = values.float()
-    index = torch.arange(len(values), device="cpu").masked_fill(empty.all(-1), -1).unsqueeze(-1)
-    return Rows(DenseTable(values, values[:, 0]), index, torch.ones_like(index, dtype=torch.float64))
-
-
 def _shared(row: Rows, like: Tensor) -> Rows:
     """A long list that all positions share, as a row in full: it is read as fast as the logits are."""
     table = row.table
@@ -183,7 +148,3 @@ def _shared(row: Rows, like: Tensor) -> Rows:
     dtype = torch.promote_types(like.dtype, torch.float32)
     values = like.new_zeros(1, like.shape[1], dtype=dtype).scatter_add_(1, table.ids.long(), table.weights.to(dtype))
     return Rows(DenseTable(values, values[:, 0]), row.index, row.weights)
-
-
-def _some(values: Tensor | None, part: slice) -> Any:
-    return None if values is None else values[part]
