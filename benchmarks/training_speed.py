@@ -34,7 +34,7 @@ from benchmarks.machine import git_commit
 from seqsmooth.data import Corpus, FeatureStore, Side, write_captions
 from seqsmooth.files.atomic import atomic_write_text
 from seqsmooth.packages import version_of
-from seqsmooth.training import trainer
+from seqsmooth.training import fitting, trainer
 from seqsmooth.training.build import Builder, make_optimizer
 from seqsmooth.training.config import Config
 from seqsmooth.training.graphs import GraphedStep
@@ -103,14 +103,14 @@ def bare(corpus: Corpus, config: Config, rounds: int) -> float:
 def whole(config: Config, folder: Path) -> float:
     """Milliseconds of a step of `train`, from the first to the last row of its log after the first epoch."""
     stamps: list[tuple[int, float]] = []
-    note = trainer._note
+    note = fitting._note
 
     def note_time(row: Mapping[str, Any], *rest: Any) -> None:
         note(row, *rest)
         if row["split"] == "train" and row["epoch"] >= 1:
             stamps.append((row["step"], time.perf_counter()))
 
-    with mock.patch.object(trainer, "_note", note_time):
+    with mock.patch.object(fitting, "_note", note_time):
         trainer.train(config, folder)
     (first, began), (last, ended) = stamps[0], stamps[-1]
     return 1e3 * (ended - began) / (last - first)

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+import subprocess
+import sys
 from pathlib import Path
 from typing import Any
 
@@ -247,3 +249,27 @@ def test_weights_of_another_vocabulary_or_model_are_refused(tmp_path: Path) -> N
         load_weights(path, twin)
     with pytest.raises(ValueError, match="`weights` must be a file that is there"):
         load_weights(tmp_path / "nothing.safetensors", twin)
+
+
+def test_what_needs_no_lightning_does_not_wait_for_it(folder: Path) -> None:
+    """A finished run, and what is wrong with a config on its corpus; a run that is trained does need it."""
+    captions(folder / "corpus")
+    short = {**CAPTIONS, "trainer": {**CAPTIONS["trainer"], "max_epochs": 1}}
+    (folder / "short.yaml").write_text(yaml.safe_dump(short))
+    code = (
+        "import sys; from seqsmooth.cli.main import main; status = main(sys.argv[1:]); "
+        "print(status, 'pytorch_lightning' in sys.modules)"
+    )
+
+    def answer(*more: str) -> tuple[str, str]:
+        words = [sys.executable, "-c", code, "train", "short.yaml", "--run", "run", *more]
+        done = subprocess.run(words, capture_output=True, text=True, check=True)
+        return done.stdout.strip(), done.stderr
+
+    status, error = answer("--data.train", "nowhere")
+    assert (status, "`data.train` must be one of 'train', 'val', 'test'" in error) == ("2 False", True), error
+    status, error = answer("--validation.monitor", "bleu-1")
+    assert (status, "`validation.monitor` must be one of `validation.metrics`" in error) == ("2 False", True), error
+    assert answer()[0] == "0 True"
+    status, error = answer()
+    assert (status, "finished before, left as it is" in error) == ("0 False", True), error

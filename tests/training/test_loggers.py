@@ -11,7 +11,7 @@ import pytest
 
 from oracles.small_corpora import captions
 from oracles.small_runs import values
-from seqsmooth.training import Run, trainer
+from seqsmooth.training import Run, fitting
 from seqsmooth.training.loggers import PACKAGES, close_loggers, open_loggers
 from seqsmooth.training.reader import parse_config
 from seqsmooth.training.trainer import train
@@ -36,9 +36,9 @@ def test_rows_go_to_loggers(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> 
 
     captions(tmp_path / "corpus")
     monkeypatch.setattr(
-        trainer, "open_loggers", lambda names, run, steps: [CSVLogger(run.folder, name="copy", version="")]
+        fitting, "open_loggers", lambda names, run, steps: [CSVLogger(run.folder, name="copy", version="")]
     )
-    monkeypatch.setattr(trainer, "close_loggers", lambda loggers: [logger.save() for logger in loggers])
+    monkeypatch.setattr(fitting, "close_loggers", lambda loggers: [logger.save() for logger in loggers])
     run = train(parse_config(values(tmp_path / "corpus", trainer={"max_epochs": 1})), tmp_path / "run")
     text = (tmp_path / "run" / "copy" / "metrics.csv").read_text(encoding="utf-8")
     assert "train/nll" in text
@@ -74,7 +74,7 @@ def test_a_run_that_died_goes_on_in_tensorboard_without_rows_twice(
     pytest.importorskip("tensorboard")
     captions(tmp_path / "corpus")
     config = parse_config(logged(tmp_path / "corpus", "tensorboard"))
-    real = trainer._note
+    real = fitting._note
 
     def dying(row: Any, *rest: Any) -> None:
         real(row, *rest)
@@ -83,7 +83,7 @@ def test_a_run_that_died_goes_on_in_tensorboard_without_rows_twice(
             raise SystemError("killed")
 
     with monkeypatch.context() as patch:
-        patch.setattr(trainer, "_note", dying)
+        patch.setattr(fitting, "_note", dying)
         with pytest.raises(SystemError):
             train(config, tmp_path / "run")
     run = train(config, tmp_path / "run")

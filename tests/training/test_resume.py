@@ -16,7 +16,7 @@ import torch
 
 from oracles.small_corpora import captions, pairs
 from oracles.small_runs import values, weights
-from seqsmooth.training import trainer
+from seqsmooth.training import fitting
 from seqsmooth.training.checkpoints import Checkpoints
 from seqsmooth.training.learner import Learner
 from seqsmooth.training.reader import parse_config, read_config
@@ -178,7 +178,7 @@ def test_word_vectors_that_changed_are_refused(tmp_path: Path, monkeypatch: pyte
     corpus = captions(tmp_path / "corpus")
     given = parse_config(values(corpus.folder))
     with monkeypatch.context() as broken:
-        broken.setattr(trainer, "_fit", lambda run, *rest: run)  # a run that stopped before its first step
+        broken.setattr(fitting, "fit", lambda run, *rest: run)  # a run that stopped before its first step
         train(given, tmp_path / "run")
     path = corpus.folder / "glove.txt"
     path.write_text(path.read_text(encoding="utf-8").replace("0.", "0.1"), encoding="utf-8")
