@@ -99,6 +99,12 @@ def test_combine_is_a_weighted_sum_of_rows(kind: str) -> None:
     torch.testing.assert_close(table.combine(torch.tensor(INDEX), doubles(WEIGHTS)), expected, **EXACT)
 
 
+def test_rows_that_weigh_nothing_are_not_read() -> None:
+    table = DenseTable.of(doubles([[1.0, 2.0], [math.nan, math.inf], [3.0, 5.0]]))
+    total = table.combine(torch.tensor([[1, 0, 2], [1, 1, 1], [2, 1, 2]]), doubles([[0, 2, 1], [0, 0, 0], [1, 0, -1]]))
+    assert total.tolist() == [[5.0, 9.0], [0.0, 0.0], [0.0, 0.0]]
+
+
 @pytest.mark.parametrize("kind", TABLES)
 def test_mass_is_the_sum_of_a_row(kind: str) -> None:
     table, rows = TABLES[kind][0](), TABLES[kind][1]

@@ -131,7 +131,13 @@ class DenseTable:
         if self.values.dtype in (torch.float16, torch.bfloat16):
             return self._combine_widened(index, weights)
         weights = weights.to(self.values.dtype)
-        return F.embedding_bag(index, self.values, mode="sum", per_sample_weights=weights)[:, : self.vocab_size]
+        offsets = None
+        if checks.visible(index) and checks.visible(weights) and not weights.requires_grad:
+            used = weights != 0  # rows that weigh nothing are not read
+            count = used.sum(-1)
+            offsets, index, weights = count.cumsum(0) - count, index[used], weights[used]
+        sums = F.embedding_bag(index, self.values, offsets, mode="sum", per_sample_weights=weights)
+        return sums[:, : self.vocab_size]
 
     def _combine_widened(self, index: Tensor, weights: Tensor) -> Tensor:
         """Weighted sums of rows in half precision; on a CPU each distinct row is widened once, columns by columns."""
