@@ -78,6 +78,12 @@ def test_a_process_that_is_killed_is_one_sentence() -> None:
         list(run_blocks(Work(), [1, 2, -1, 3], 2))
 
 
+def test_a_process_that_ends_while_it_is_written_to_is_one_sentence(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("seqsmooth.files.workers._SERVE", "raise SystemExit(3)")
+    with pytest.raises(ValueError, match=r"one was ended with status 3, maybe for want of memory\.$"):
+        list(run_blocks(bytes.upper, [b"a" * (1 << 22)] * 3, 2))
+
+
 def test_a_process_that_cannot_be_started_is_one_sentence(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(sys, "executable", "/no/such/python")
     with pytest.raises(

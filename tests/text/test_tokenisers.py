@@ -2,6 +2,7 @@ from __future__ import annotations
 
 import importlib
 import json
+import pickle
 import shutil
 import subprocess
 import sys
@@ -10,6 +11,7 @@ from pathlib import Path
 import pytest
 
 from seqsmooth.text import HuggingFaceTokeniser, MosesTokeniser, PtbTokeniser, tokeniser
+from seqsmooth.text.tokenisers import is_named
 
 # From the documentation of Stanford's tokeniser and of the Penn Treebank, and by hand from the rules in them.
 SENTENCES = [
@@ -124,6 +126,35 @@ def test_pieces_are_those_of_hugging_face(tmp_path: Path) -> None:
         HuggingFaceTokeniser(str(path))
     with pytest.raises(ValueError, match=r"`name` must be a file that is there; it is nowhere\.json\."):
         HuggingFaceTokeniser("nowhere.json")
+
+
+@pytest.mark.parametrize("name", ["whitespace", "ptb", "subword-nmt", "moses:fr", "moses:de:lower"])
+def test_a_tokeniser_with_a_name_travels_to_another_process(name: str) -> None:
+    if name.startswith("moses"):
+        pytest.importorskip("sacremoses")
+    split = tokeniser(name)
+    again = pickle.loads(pickle.dumps(split))  # noqa: S301
+    text = 'Der Mann@@ sagt: "L\'eau & Tschüss", z.B. um 5 Uhr.'
+    assert again(text) == split(text)
+    assert again.signature == split.signature
+    assert is_named(split)
+
+
+def test_pieces_travel_by_name_too(tmp_path: Path) -> None:
+    tokenizers = pytest.importorskip("tokenizers")
+    model = tokenizers.models.WordPiece({"[UNK]": 0, "a": 1}, unk_token="[UNK]")
+    tokenizers.Tokenizer(model).save(str(tmp_path / "tokenizer.json"))
+    split = tokeniser(f"hf:{tmp_path / 'tokenizer.json'}")
+    again = pickle.loads(pickle.dumps(split))  # noqa: S301
+    assert (again("a"), again.signature) == (split("a"), split.signature)
+    assert is_named(split)
+
+
+def test_a_tokeniser_of_ones_own_has_no_name() -> None:
+    class Own(PtbTokeniser):
+        """Says it is another's, and is not."""
+
+    assert not is_named(Own())
 
 
 def test_importing_the_room_brings_in_no_tokeniser_package() -> None:

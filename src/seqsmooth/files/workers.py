@@ -13,6 +13,7 @@ import sys
 from collections import deque
 from collections.abc import Callable, Generator, Iterable
 from concurrent.futures import Future, ThreadPoolExecutor
+from contextlib import suppress
 from pathlib import Path
 from queue import Empty, SimpleQueue
 from subprocess import PIPE, Popen
@@ -164,7 +165,7 @@ class _Process:
         self._process.kill()
 
     def close(self) -> None:
-        with self._process:  # waits, and closes the pipes
+        with suppress(OSError), self._process:  # waits, and closes the pipes; what was not written never will be
             pass
 
 
