@@ -37,6 +37,8 @@ measurements with options of their own, each run as `python -m benchmarks.NAME`:
   training_speed  `seqsmooth train` beside a bare loop of CUDA graphs
   trainer_steps   steps of Hugging Face's Trainer: stock, Liger, ours
   stage_two       which weights stage two of a captioner changed
+  prepare_pairs   time and memory of `seqsmooth prepare pairs`, of two checkouts
+  score_peers     corpus metrics beside the tools that define them
   demo_search     the search behind the configs of the demo"""
 
 
