@@ -36,8 +36,10 @@ def pytest_configure(config: pytest.Config) -> None:
     """As a plugin of pytest, in the processes that are watched: take the libraries under a sanitizer, if they are."""
     if LIBRARIES in os.environ:
         from seqsmooth.ops import native
+        from seqsmooth.ops.native import threads
 
         native.FOLDER = Path(os.environ[LIBRARIES])
+        threads.parallel = lambda: None  # torch's are not compiled to be watched
         if native.library() is None:
             raise pytest.UsageError(f"There is no library to watch, because {native.absence()}.")
 

@@ -5,8 +5,10 @@ from __future__ import annotations
 import math
 import multiprocessing
 import os
+import sys
 import threading
 from dataclasses import replace
+from pathlib import Path
 
 import pytest
 import torch
@@ -19,6 +21,7 @@ import seqsmooth as ss
 from oracles.kernel_jobs import KINDS, in_double, loss_and_slope, some_job, some_target
 from seqsmooth.ops import chunks, cpu, dispatch, native, written
 from seqsmooth.ops.cross_entropy import Job, losses, plain_losses
+from seqsmooth.ops.native import threads as native_threads
 from seqsmooth.ops.soft_target import IGNORED, Rows, SoftTarget
 from seqsmooth.ops.tables import DenseTable, UniformTable
 
@@ -299,7 +302,10 @@ def test_a_table_of_somebody_else(path: str) -> None:
     torch.testing.assert_close(found, expected)
 
 
-def test_threads_and_sizes_of_them_agree(path: str) -> None:
+@pytest.mark.parametrize("torchs", [True, False])
+def test_threads_and_sizes_of_them_agree(path: str, torchs: bool, monkeypatch: pytest.MonkeyPatch) -> None:
+    if not torchs:
+        monkeypatch.setattr(native_threads, "parallel", lambda: None)
     torch.manual_seed(0)
     job = some_job("everything", 50, 4000, CPU, entropy=True, reduced=False)
     logits, before = torch.randn(50, 4000, requires_grad=True), torch.get_num_threads()
@@ -337,17 +343,33 @@ def test_eight_threads_at_once(path: str) -> None:
     assert not wrong
 
 
+@pytest.mark.skipif(sys.platform != "linux", reason="looks at /proc")
+def test_torchs_threads_are_found_where_they_are_gnus() -> None:
+    loaded = "libgomp" in Path("/proc/self/maps").read_text()
+    assert (native_threads.parallel() is not None) == loaded
+
+
 def _loss_in_a_child(path: str, queue: multiprocessing.Queue[float]) -> None:
     os.environ[dispatch.VARIABLE] = path
-    torch.set_num_threads(1)
-    logits = torch.linspace(-1, 1, 12 * 6000).view(12, 6000)
-    queue.put(losses(logits, Job(SoftTarget.from_labels(torch.arange(12)), reduced=True)).smoothed.item())
+    torch.set_num_threads(1)  # torch would wait for threads that a fork leaves behind
+    torch.get_num_threads = lambda: 2  # what ours are asked for
+    assert native_threads.parallel() is None
+    queue.put(_loss_of_many())
+
+
+def _loss_of_many() -> float:
+    logits = torch.linspace(-1, 1, 40 * 6000).view(40, 6000)
+    return losses(logits, Job(SoftTarget.from_labels(torch.arange(40)), reduced=True)).smoothed.item()
 
 
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="no fork")
 def test_after_a_fork(path: str) -> None:
-    logits = torch.linspace(-1, 1, 12 * 6000).view(12, 6000)
-    expected = losses(logits, Job(SoftTarget.from_labels(torch.arange(12)), reduced=True)).smoothed.item()
+    before = torch.get_num_threads()
+    try:
+        torch.set_num_threads(2)
+        expected = _loss_of_many()
+    finally:
+        torch.set_num_threads(before)
     context = multiprocessing.get_context("fork")
     queue: multiprocessing.Queue[float] = context.Queue()
     child = context.Process(target=_loss_in_a_child, args=(path, queue))

@@ -4,6 +4,7 @@
 
 #include <math.h>
 #include <pthread.h>
+#include <stdatomic.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -16,6 +17,7 @@
 #define BLOCK 64 /* numbers of 16 bits that are read at a time */
 #define LEAST_WORK 65536 /* logits for which another thread is worth its start */
 #define MOST_THREADS 256
+#define BLOCKS 4 /* of rows for each thread, so that one that is held up takes fewer */
 
 static int is_kept(const Pass *pass, int64_t row) {
     for (int64_t k = 0; k < pass->slots; k++)
@@ -109,41 +111,51 @@ static int is_in_range(const Pass *pass, int64_t row) {
     return 1;
 }
 
+/* The threads of a pass share its rows: each takes the next block until none is left. */
 typedef struct {
     const Pass *pass;
-    int64_t start, end;
-    int result;
-} Task;
+    int64_t block;
+    atomic_int_least64_t next;
+    atomic_int result;
+} Team;
 
-static void *run_rows(void *given) {
-    Task *task = given;
-    const Pass *pass = task->pass;
+static void run_blocks(void *given) {
+    Team *team = given;
+    const Pass *pass = team->pass;
     size_t width = pass->type == TYPE_DOUBLE ? sizeof(double) : sizeof(float);
     size_t room = (size_t)(pass->vocabulary + 15) / 16 * 16;
     void *memory = NULL;
-    task->result = posix_memalign(&memory, 64, 3 * room * width) ? OUT_OF_MEMORY : FINE;
-    if (task->result) return NULL;
-    for (int64_t row = task->start; row < task->end; row++) {
-        if (!is_in_range(pass, row)) {
-            task->result = OUT_OF_RANGE;
-            break;
-        }
-        switch (pass->type) {
-        case TYPE_FLOAT: one_row_float(pass, row, memory); break;
-        case TYPE_DOUBLE: one_row_double(pass, row, memory); break;
-        case TYPE_BFLOAT16: one_row_bfloat16(pass, row, memory); break;
-        default: one_row_half(pass, row, memory);
+    if (posix_memalign(&memory, 64, 3 * room * width)) {
+        atomic_store(&team->result, OUT_OF_MEMORY);
+        return;
+    }
+    for (;;) {
+        int64_t row = atomic_fetch_add(&team->next, team->block), end = row + team->block;
+        if (end > pass->rows) end = pass->rows;
+        if (row >= end || atomic_load(&team->result) != FINE) break;
+        for (; row < end; row++) {
+            if (!is_in_range(pass, row)) {
+                atomic_store(&team->result, OUT_OF_RANGE);
+                break;
+            }
+            switch (pass->type) {
+            case TYPE_FLOAT: one_row_float(pass, row, memory); break;
+            case TYPE_DOUBLE: one_row_double(pass, row, memory); break;
+            case TYPE_BFLOAT16: one_row_bfloat16(pass, row, memory); break;
+            default: one_row_half(pass, row, memory);
+            }
         }
     }
     free(memory);
+}
+
+static void *run_in_thread(void *team) {
+    run_blocks(team);
     return NULL;
 }
 
 /* Losses, and the gradient where there is a place for it; FINE, or what went wrong. */
 EXPORT int seqsmooth_rows(const Pass *pass) {
-    Task tasks[MOST_THREADS];
-    pthread_t threads[MOST_THREADS];
-    int started[MOST_THREADS];
     for (int64_t p = 0; p < pass->parts; p++) /* the tokens that a background leaves out are the same for all rows */
         if (pass->part[p].kind == PART_UNIFORM)
             for (int64_t k = 0; k < pass->part[p].length; k++)
@@ -153,15 +165,18 @@ EXPORT int seqsmooth_rows(const Pass *pass) {
     if (count > pass->rows) count = pass->rows;
     if (count > MOST_THREADS) count = MOST_THREADS;
     if (count < 1) count = 1;
-    for (int64_t t = 0; t < count; t++)
-        tasks[t] = (Task){pass, pass->rows * t / count, pass->rows * (t + 1) / count, FINE};
-    for (int64_t t = 1; t < count; t++) started[t] = pthread_create(threads + t, NULL, run_rows, tasks + t) == 0;
-    run_rows(tasks);
-    int result = tasks[0].result;
-    for (int64_t t = 1; t < count; t++) {
-        if (started[t]) pthread_join(threads[t], NULL);
-        else run_rows(tasks + t);
-        if (tasks[t].result) result = tasks[t].result;
+    Team team = {.pass = pass, .block = pass->rows / (count * BLOCKS) + 1};
+    atomic_init(&team.next, 0);
+    atomic_init(&team.result, FINE);
+    if (pass->parallel && count > 1) {
+        pass->parallel(run_blocks, &team, (unsigned)count, 0);
+    } else {
+        pthread_t threads[MOST_THREADS];
+        int started[MOST_THREADS];
+        for (int64_t t = 1; t < count; t++) started[t] = pthread_create(threads + t, NULL, run_in_thread, &team) == 0;
+        run_blocks(&team);
+        for (int64_t t = 1; t < count; t++)
+            if (started[t]) pthread_join(threads[t], NULL);
     }
-    return result;
+    return atomic_load(&team.result);
 }

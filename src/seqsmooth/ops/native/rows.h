@@ -9,6 +9,9 @@ enum { TYPE_FLOAT, TYPE_DOUBLE, TYPE_BFLOAT16, TYPE_HALF };
 enum { PART_DENSE, PART_LIST, PART_UNIFORM, PART_BITS };
 enum { FINE, OUT_OF_MEMORY, OUT_OF_RANGE };
 
+/* `GOMP_parallel` of torch's OpenMP: calls a function in so many threads, the caller's among them. */
+typedef void (*Parallel)(void (*function)(void *), void *data, unsigned threads, unsigned flags);
+
 /* Weighted rows of one table: `count` of them for each row of logits. */
 typedef struct {
     int64_t kind;
@@ -46,6 +49,7 @@ typedef struct {
     int64_t parts;
     const Part *part;
     int64_t threads;
+    Parallel parallel; /* NULL: the pass starts threads of its own */
 } Pass;
 
 #endif

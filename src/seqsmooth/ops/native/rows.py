@@ -9,6 +9,7 @@ import torch
 from torch import Tensor
 
 from seqsmooth.ops import checks, native
+from seqsmooth.ops.native import threads
 from seqsmooth.ops.soft_target import Rows, SoftTarget
 from seqsmooth.ops.tables import DenseTable, SetTable, SparseTable, UniformTable
 
@@ -59,6 +60,7 @@ class _Pass(ctypes.Structure):
         ("parts", c_int64),
         ("part", c_void_p),
         ("threads", c_int64),
+        ("parallel", c_void_p),
     )
 
 
@@ -121,7 +123,7 @@ def run(
         pointer(labels, torch.int64, rows), pointer(entropy_weights, wide, rows), pointer(upstream, wide, rows),
         scale, ignore_index,
         slots, pointer(target.ids, torch.int64, rows, slots), pointer(target.weights, wide, rows, slots),
-        len(parts), ctypes.addressof(listed), torch.get_num_threads(),
+        len(parts), ctypes.addressof(listed), torch.get_num_threads(), threads.parallel(),
     )  # fmt: skip
     result = library.seqsmooth_rows(ctypes.byref(given))
     if result == OUT_OF_MEMORY:
