@@ -100,6 +100,23 @@ def test_a_product_written_into_place(calls: list[torch.Size], monkeypatch: pyte
     assert len(calls) == 2
 
 
+@pytest.mark.parametrize("dtype", [torch.float32, torch.float64])
+@pytest.mark.parametrize("onednn", [True, False])
+def test_a_sum_of_products(
+    onednn: bool, dtype: torch.dtype, calls: list[torch.Size], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(products, "prefers_onednn", lambda: onednn)
+    logits, states, total = torch.randn(30, 70), torch.randn(30, 20), None
+    for part in (slice(0, 10), slice(10, 20), slice(20, 30)):
+        before = total
+        total = products.add_product(total, logits[part].t(), states[part], dtype)
+        assert before is None or total is before
+    assert total is not None
+    assert total.dtype == dtype
+    assert len(calls) == (3 if onednn else 0)
+    torch.testing.assert_close(total.float(), logits.t() @ states, rtol=1e-4, atol=1e-4)
+
+
 def test_what_does_not_fit_is_left_to_torch(calls: list[torch.Size], monkeypatch: pytest.MonkeyPatch) -> None:
     inputs, weight, bias = factors((4,), 6, 5, bias=True)
     expected = F.linear(inputs, weight, bias)

@@ -16,8 +16,8 @@ from seqsmooth.ops.soft_target import IGNORED, Rows, SoftTarget
 from seqsmooth.ops.tables import DenseTable, SetTable, SparseTable, UniformTable
 
 KINDS = [
-    "labels", "slots", "uniform", "dense", "two-tables", "lists", "sets", "long-list", "bits", "bits of one",
-    "everything", "law", "law-and-more",
+    "labels", "slots", "uniform", "dense", "rows of three", "two-tables", "lists", "sets", "long-list", "bits",
+    "bits of one", "everything", "law", "law-and-more",
 ]  # fmt: skip
 
 
@@ -57,6 +57,7 @@ def some_target(kind: str, rows: int, vocab_size: int, device: torch.device) -> 
     chosen: dict[str, tuple[Rows, ...]] = {
         "uniform": (part(uniform, 1),),
         "dense": (part(dense, 1),),
+        "rows of three": (part(dense, 1), part(DenseTable.of(values[2:]), 1), part(some_sets, 1)),
         "two-tables": (part(dense, 6), part(one_set, 1)),
         "lists": (part(sparse, 2),),
         "sets": (part(sets, 1),),

@@ -16,7 +16,7 @@ from torch import Tensor
 from seqsmooth.ops import chunks, dispatch
 from seqsmooth.ops.cross_entropy import Job
 from seqsmooth.ops.native import rows as native_rows
-from seqsmooth.ops.products import linear, multiply
+from seqsmooth.ops.products import add_product, linear, multiply
 from seqsmooth.ops.soft_target import SoftTarget
 from seqsmooth.ops.tables import RowTable
 from seqsmooth.ops.written import parts_in_memory
@@ -25,8 +25,8 @@ EXACT = (torch.float32, torch.float64)
 """Types in which a gradient may be multiplied once more."""
 LATER = (torch.float16,)
 """Types in which the share of one row in thousands would be lost: gradients get it with what comes from above."""
-CHUNK_ELEMENTS = 2**22
-"""Logits of a head in memory at once by default: 16 MiB of fp32, which malloc hands out again and again."""
+CHUNK_ELEMENTS = 2**23 - 2**12
+"""Logits of a head in memory at once by default: just below 32 MiB of fp32, the most that malloc hands out again."""
 LEAST_ROWS = 256
 """Rows of logits that make good products with the matrix."""
 
@@ -145,7 +145,7 @@ def head(
     result = torch.float32 if weight.dtype in LATER else weight.dtype  # which autograd rounds in the end
     wide = torch.promote_types(weight.dtype, torch.float32) if pieces > 2 else result
     for_states = torch.empty_like(states, dtype=result) if wanted[0] else None
-    for_weight: Tensor | None = None  # its transpose (D, V): a product that needs no transpose of the logits
+    for_weight: Tensor | None = None
     for_bias = weight.new_zeros(vocab_size, dtype=wide) if wanted[2] else None
     losses = empty_losses(states)
     for number in range(pieces):
@@ -156,8 +156,7 @@ def head(
         if for_states is not None:
             for_states[part] = multiply(logits, weight)
         if wanted[1]:
-            product = multiply(states[part].t(), logits)
-            for_weight = product.to(wide) if for_weight is None else for_weight.add_(product)
+            for_weight = add_product(for_weight, logits.t(), states[part], wide)
         if for_bias is not None:
             for_bias += logits.sum(0, dtype=wide)
         del logits  # before the next are made
@@ -166,7 +165,7 @@ def head(
         for_hidden = torch.zeros_like(hidden, dtype=result).index_copy_(0, kept, for_states)
     gradients = (
         None if for_hidden is None else for_hidden.view(shape),
-        None if for_weight is None else for_weight.t().to(result).contiguous(),
+        None if for_weight is None else for_weight.to(result).contiguous(),
         None if for_bias is None else for_bias.to(result),
     )
     if later != 1:

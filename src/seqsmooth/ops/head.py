@@ -52,7 +52,7 @@ def linear_cross_entropy(
         ignore_index: the id of an empty slot (or label).
         reduction: as in `cross_entropy`.
         num_items: as in `cross_entropy`.
-        chunk: rows a chunk; by default as many as make 16 MiB of fp32 logits on a CPU (but 256 at least), 1 GiB with
+        chunk: rows a chunk; by default as many as make 32 MiB of fp32 logits on a CPU (but 256 at least), 1 GiB with
             kernels, and 2**26 logits where they are computed again.
 
     Examples:

@@ -73,6 +73,22 @@ def multiply_into(
         torch.mm(left, right, out=out)
 
 
+def add_product(
+    total: Tensor | None,  # (M, N)
+    left: Tensor,  # (M, K)
+    right: Tensor,  # (K, N)
+    dtype: torch.dtype,
+) -> Tensor:  # (M, N)
+    """Add `left @ right` to a sum in place, or begin one of this type; without derivatives.
+
+    Where oneDNN multiplies, the memory is that of the transpose: it would copy a first factor that is a transpose.
+    """
+    if total is not None and total.dtype == left.dtype and not _fits(left, right.t(), None):
+        return total.addmm_(left, right)
+    product = multiply(right.t(), left.t()).t() if _fits(left, right.t(), None) else left @ right
+    return product.to(dtype) if total is None else total.add_(product)
+
+
 class Linear(torch.nn.Linear):
     """`nn.Linear` by `linear`."""
 

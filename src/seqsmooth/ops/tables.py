@@ -237,10 +237,18 @@ class SetTable:
         """G."""
         return self.bits.shape[0]
 
+    def flags(
+        self,
+        index: Tensor | None = None,  # (n,) row numbers; all G if None
+    ) -> Tensor:  # (n, V) uint8
+        """1 for each token of a row."""
+        bits = self.bits if index is None else self.bits[index]
+        each = (bits.unsqueeze(-1) >> _eight(bits.device)) & 1
+        return each.flatten(1)[:, : self.vocab_size]
+
     def written(self, like: Tensor) -> DenseTable:
         """The rows in full, of the type of a tensor."""
-        each = (self.bits.unsqueeze(-1) >> _eight(self.bits.device)) & 1
-        return DenseTable(each.flatten(1)[:, : self.vocab_size].to(like.dtype), self.masses)
+        return DenseTable(self.flags().to(like.dtype), self.masses)
 
     def combine(self, index: Tensor, weights: Tensor) -> Tensor:
         """Weighted sums of rows."""
