@@ -24,45 +24,49 @@ static const REAL *NAMED(scores)(const Pass *pass, int64_t row, REAL *memory) {
 #endif
 }
 
-/* Add a multiple of one stored row of a table. */
-static void NAMED(add_stored)(REAL *into, const Part *part, int64_t row, REAL weight, int64_t size) {
-    int64_t start = row * part->stride;
+/* A multiple of `count` numbers of one stored row of a table, from place `start`; `add` them to those before, or not. */
+static inline __attribute__((always_inline)) void NAMED(read_stored)(REAL *into, const Part *part, int64_t start,
+                                                                     REAL weight, int64_t count, const int add) {
     switch (part->type) {
     case TYPE_FLOAT: {
         const float *values = (const float *)part->values + start;
 #pragma omp simd
-        for (int64_t v = 0; v < size; v++) into[v] += weight * (REAL)values[v];
+        for (int64_t v = 0; v < count; v++) into[v] = (add ? into[v] : 0) + weight * (REAL)values[v];
         break;
     }
     case TYPE_DOUBLE: {
         const double *values = (const double *)part->values + start;
 #pragma omp simd
-        for (int64_t v = 0; v < size; v++) into[v] += weight * (REAL)values[v];
+        for (int64_t v = 0; v < count; v++) into[v] = (add ? into[v] : 0) + weight * (REAL)values[v];
         break;
     }
     default: {
         const uint16_t *values = (const uint16_t *)part->values + start;
         float block[BLOCK];
-        for (int64_t first = 0; first < size; first += BLOCK) {
-            const int64_t count = size - first < BLOCK ? size - first : BLOCK;
-            if (part->type == TYPE_HALF) read_half(block, values + first, count);
-            else read_bfloat16(block, values + first, count);
+        for (int64_t first = 0; first < count; first += BLOCK) {
+            const int64_t some = count - first < BLOCK ? count - first : BLOCK;
+            if (part->type == TYPE_HALF) read_half(block, values + first, some);
+            else read_bfloat16(block, values + first, some);
 #pragma omp simd
-            for (int64_t v = 0; v < count; v++) into[first + v] += weight * (REAL)block[v];
+            for (int64_t v = 0; v < some; v++)
+                into[first + v] = (add ? into[first + v] : 0) + weight * (REAL)block[v];
         }
     }
     }
 }
 
 /* The same for any row that has a number, or a bit, for every token. */
-static void NAMED(add)(REAL *into, const Part *part, int64_t row, REAL weight, int64_t size) {
+static inline __attribute__((always_inline)) void NAMED(read_row)(REAL *into, const Part *part, int64_t row,
+                                                                  int64_t start, REAL weight, int64_t count,
+                                                                  const int add) {
     if (part->kind == PART_DENSE) {
-        NAMED(add_stored)(into, part, row, weight, size);
+        NAMED(read_stored)(into, part, row * part->stride + start, weight, count, add);
         return;
     }
-    const uint8_t *bits = (const uint8_t *)part->values + row * part->stride;
+    const uint8_t *bits = (const uint8_t *)part->values + row * part->stride + (start >> 3);
 #pragma omp simd
-    for (int64_t v = 0; v < size; v++) into[v] += weight * (REAL)((bits[v >> 3] >> (v & 7)) & 1);
+    for (int64_t v = 0; v < count; v++)
+        into[v] = (add ? into[v] : 0) + weight * (REAL)((bits[v >> 3] >> (v & 7)) & 1);
 }
 
 /* The part of a target that has a number for every token: `weight` times `values`; values are NULL if there is none. */
@@ -71,36 +75,41 @@ typedef struct {
     REAL weight;
 } NAMED(Dense);
 
+/* Calls DO(part, number of its row, weight) for every row that has a number, or a bit, for every token. */
+#define EACH_ROW(DO)                                                                                                   \
+    for (int64_t p = 0; p < pass->parts; p++) {                                                                        \
+        const Part *part = pass->part + p;                                                                             \
+        if (part->kind != PART_DENSE && part->kind != PART_BITS) continue;                                             \
+        for (int64_t j = 0; j < part->count; j++) {                                                                    \
+            int64_t index = part->index[row * part->count + j];                                                        \
+            REAL weight = (REAL)part->weights[row * part->count + j];                                                  \
+            if (index >= 0 && weight != 0) DO(part, index, weight);                                                    \
+        }                                                                                                              \
+    }
+
 static NAMED(Dense) NAMED(dense)(const Pass *pass, int64_t row, REAL *memory) {
     const int64_t size = pass->vocabulary;
-    const Part *only = NULL;
-    int64_t number = 0, of_only = 0;
-    REAL weight_of_only = 0;
-    for (int64_t p = 0; p < pass->parts; p++) {
-        const Part *part = pass->part + p;
-        if (part->kind != PART_DENSE && part->kind != PART_BITS) continue;
-        for (int64_t j = 0; j < part->count; j++) {
-            int64_t index = part->index[row * part->count + j];
-            REAL weight = (REAL)part->weights[row * part->count + j];
-            if (index < 0 || weight == 0) continue;
-            if (number++ == 0) {
-                only = part, of_only = index, weight_of_only = weight;
-                continue;
-            }
-            if (number == 2) {
-                memset(memory, 0, (size_t)size * sizeof *memory);
-                NAMED(add)(memory, only, of_only, weight_of_only, size);
-            }
-            NAMED(add)(memory, part, index, weight, size);
-        }
-    }
+    const Part *last = NULL;
+    int64_t number = 0, of_last = 0;
+    REAL weight_of_last = 0;
+#define NOTE(part, index, weight) (number++, last = (part), of_last = (index), weight_of_last = (weight))
+    EACH_ROW(NOTE)
+#undef NOTE
     if (number == 0) return (NAMED(Dense)){NULL, 0};
-    if (number > 1) return (NAMED(Dense)){memory, 1};
-    if (only->kind == PART_DENSE && only->type == TYPE_REAL) /* as it lies there */
-        return (NAMED(Dense)){(const REAL *)only->values + of_only * only->stride, weight_of_only};
-    memset(memory, 0, (size_t)size * sizeof *memory);
-    NAMED(add)(memory, only, of_only, 1, size);
-    return (NAMED(Dense)){memory, weight_of_only};
+    if (number == 1 && last->kind == PART_DENSE && last->type == TYPE_REAL) /* as it lies there */
+        return (NAMED(Dense)){(const REAL *)last->values + of_last * last->stride, weight_of_last};
+    for (int64_t start = 0; start < size; start += TILE) { /* a sum that stays in the first cache */
+        const int64_t count = size - start < TILE ? size - start : TILE;
+        int begun = 0;
+#define READ_ROW(part, index, weight)                                                                                  \
+    do {                                                                                                               \
+        if (begun++) NAMED(read_row)(memory + start, part, index, start, weight, count, 1);                            \
+        else NAMED(read_row)(memory + start, part, index, start, weight, count, 0);                                    \
+    } while (0)
+        EACH_ROW(READ_ROW)
+#undef READ_ROW
+    }
+    return (NAMED(Dense)){memory, 1};
 }
 
 /* A slot or an entry of a list: its share of <q, z'>; it counts in the gradient by `NAMED(subtract)`. */
@@ -293,6 +302,7 @@ static void NAMED(one_row)(const Pass *pass, int64_t row, REAL *memory) {
 }
 
 #undef EACH_SLOT
+#undef EACH_ROW
 #undef NAMED
 #undef JOIN
 #undef JOIN_
