@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -20,7 +21,16 @@ class Fused(Smoothed, transformers.Trainer):
     pass
 
 
+@pytest.fixture
+def own_precision() -> Iterator[None]:
+    """On a GPU accelerate lets matrix products round to TF32, for the whole process, where a model is compiled."""
+    before = torch.get_float32_matmul_precision()
+    yield
+    torch.set_float32_matmul_precision(before)
+
+
 @pytest.mark.slow
+@pytest.mark.usefixtures("own_precision")
 def test_a_compiled_model_takes_any_length(tmp_path: Path) -> None:
     """One graph for the first length, one for all others: after eight, dynamo would compile no more."""
     losses = []
