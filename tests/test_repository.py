@@ -121,7 +121,10 @@ def test_quick_survives_a_file_that_is_gone() -> None:
 
 
 def test_nothing_that_is_read_runs_code() -> None:
-    """What SECURITY.md says of files: no loader that could run code is asked to."""
+    """What SECURITY.md says of files: no loader that could run code is asked to.
+
+    `files/workers.py` unpickles, but no file: what processes of its own write to it.
+    """
     safe = {"torch.load": ("weights_only", True), "np.load": ("allow_pickle", False)}  # their defaults, too
     seen = set()
     for path in (ROOT / "src").rglob("*.py"):
@@ -130,7 +133,8 @@ def test_nothing_that_is_read_runs_code() -> None:
                 continue
             name, words = ast.unparse(node.func), {word.arg: ast.unparse(word.value) for word in node.keywords}
             assert "trust_remote_code" not in words, path
-            assert name not in ("pickle.load", "pickle.loads", "yaml.unsafe_load", "yaml.full_load"), path
+            assert name not in ("yaml.unsafe_load", "yaml.full_load"), path
+            assert name not in ("pickle.load", "pickle.loads") or path.parts[-2:] == ("files", "workers.py"), path
             if name in safe:
                 seen.add(name)
                 keyword, value = safe[name]
