@@ -6,7 +6,7 @@
 #include <stdint.h>
 #include <string.h>
 
-#ifdef __F16C__
+#if defined(__F16C__) || defined(__SSE2__)
 #include <immintrin.h>
 #endif
 
@@ -89,6 +89,37 @@ static inline void write_half(uint16_t *into, const float *from, int64_t count) 
         _mm_storeu_si128((__m128i *)(void *)(into + i), _mm256_cvtps_ph(_mm256_loadu_ps(from + i), _MM_FROUND_TO_NEAREST_INT));
 #endif
     for (; i < count; i++) into[i] = to_half(from[i]);
+}
+
+/* Copies what is not read again soon past the caches, where the processor can: else it would read there what it writes.
+ * Call `end_writing_past` before another thread may read it. */
+static inline void write_past(char *into, const char *from, size_t size) {
+#ifdef __SSE2__
+    size_t done = (size_t)(-(uintptr_t)into) & 63;
+    if (done > size) done = size;
+    memcpy(into, from, done);
+    for (; done + 64 <= size; done += 64)
+#ifdef __AVX512F__
+        _mm512_stream_si512((__m512i *)(void *)(into + done), _mm512_loadu_si512(from + done));
+#else
+        for (size_t i = done; i < done + 64; i += 16)
+            _mm_stream_si128((__m128i *)(void *)(into + i), _mm_loadu_si128((const __m128i *)(const void *)(from + i)));
+#endif
+    memcpy(into + done, from + done, size - done);
+#else
+    memcpy(into, from, size);
+#endif
+}
+
+static inline void end_writing_past(void) {
+#ifdef __SSE2__
+    _mm_sfence();
+#endif
+}
+
+/* Asks for memory that is read soon, while there is something else to compute. */
+static inline void ask_for(const void *from, const void *to) {
+    for (const char *line = from; line < (const char *)to; line += 64) __builtin_prefetch(line, 0, 2);
 }
 
 /* exp(x) for x <= 0 to an ulp or so: 2^n times a polynomial on [-ln 2 / 2, ln 2 / 2]. What would be subnormal is 0. */

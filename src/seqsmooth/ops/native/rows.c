@@ -12,7 +12,7 @@
 #include "rows.h"
 
 #define EXPORT __attribute__((visibility("default")))
-#define TILE 2048 /* numbers that are added up in single precision */
+#define TILE 512
 #define WIDE 64 /* numbers that are compared side by side */
 #define BLOCK 64 /* numbers of 16 bits that are read at a time */
 #define LEAST_WORK 65536 /* logits for which another thread is worth its start */
@@ -146,6 +146,7 @@ static void run_blocks(void *given) {
             }
         }
     }
+    end_writing_past();
     free(memory);
 }
 

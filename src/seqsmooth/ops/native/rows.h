@@ -35,6 +35,7 @@ typedef struct {
     int64_t logits_stride;
     void *gradient; /* NULL, or of the shape of the logits, or the logits themselves */
     int64_t gradient_stride;
+    int64_t past; /* 1: the gradient is apart from the logits, and too large for the caches to keep */
     void *smoothed; /* (rows,) float, or double where the logits are */
     void *nll; /* (rows,) likewise */
     uint8_t *kept; /* (rows,) */

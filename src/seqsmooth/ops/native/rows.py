@@ -17,6 +17,8 @@ TYPES = {torch.float32: 0, torch.float64: 1, torch.bfloat16: 2, torch.float16: 3
 """Types of logits, gradients and tables, as rows.h counts them."""
 DENSE, LIST, UNIFORM, BITS = range(4)
 OUT_OF_MEMORY, OUT_OF_RANGE = 1, 2
+CACHE = 16 * 2**20
+"""Bytes of a gradient that a processor's caches may keep until it is read."""
 LONG = 64
 """Entries of a list that are looked up one by one."""
 
@@ -46,6 +48,7 @@ class _Pass(ctypes.Structure):
         ("logits_stride", c_int64),
         ("gradient", c_void_p),
         ("gradient_stride", c_int64),
+        ("past", c_int64),
         ("smoothed", c_void_p),
         ("nll", c_void_p),
         ("kept", c_void_p),
@@ -118,7 +121,7 @@ def run(
     listed = (_Part * max(1, len(parts)))(*parts)
     given = _Pass(
         rows, vocab_size, TYPES[logits.dtype], logits.data_ptr(), logits.stride(0),
-        *((None, 0) if gradient is None else (gradient.data_ptr(), gradient.stride(0))),
+        *((None, 0, 0) if gradient is None else (gradient.data_ptr(), gradient.stride(0), _is_past(logits, gradient))),
         *(part.data_ptr() for part in results), kept.data_ptr(),
         pointer(labels, torch.int64, rows), pointer(entropy_weights, wide, rows), pointer(upstream, wide, rows),
         scale, ignore_index,
@@ -130,6 +133,11 @@ def run(
         raise MemoryError(f"There is no memory for a few rows of {vocab_size} numbers.")
     if result == OUT_OF_RANGE:
         raise IndexError(f"An id of the target is not in [0, {vocab_size}), or a row number not in its table.")
+
+
+def _is_past(logits: Tensor, gradient: Tensor) -> bool:
+    """Whether nobody would find the gradient in a cache, and the logits are not where it goes."""
+    return gradient.nbytes >= CACHE and gradient.data_ptr() != logits.data_ptr()
 
 
 def _in_memory(values: Tensor, *sizes: int) -> Tensor:

@@ -180,9 +180,11 @@ static double NAMED(sum)(const Part *part, const REAL *z, REAL best, int64_t siz
 /* The powers exp z', and sums over the row; flags are constants, so that each combination is a loop of its own. */
 static inline __attribute__((always_inline)) void NAMED(sweep)(NAMED(Sums) *sums, REAL *powers, const REAL *z,
                                                                const REAL *values, REAL best, int64_t size,
-                                                               const int with_entropy, const int with_values) {
+                                                               const LOGIT *next, const int with_entropy,
+                                                               const int with_values) {
     for (int64_t start = 0; start < size; start += TILE) { /* few enough numbers to add up as REAL */
         const int64_t end = start + TILE < size ? start + TILE : size;
+        ask_for(next + start, next + end);
         REAL total = 0, entropy = 0, mass = 0, product = 0;
 #pragma omp simd reduction(+ : total, entropy, mass, product)
         for (int64_t v = start; v < end; v++) {
@@ -243,9 +245,10 @@ static void NAMED(one_row)(const Pass *pass, int64_t row, REAL *memory) {
 
     const REAL best = NAMED(greatest)(z, size);
 
+    const LOGIT *next = (const LOGIT *)pass->logits + (row + 1 < pass->rows ? row + 1 : row) * pass->logits_stride;
     NAMED(Sums) sums = {0, 0, 0, 0};
 #define SWEEP(with_entropy, with_values)                                                                               \
-    NAMED(sweep)(&sums, powers, z, q.values, best, size, with_entropy, with_values)
+    NAMED(sweep)(&sums, powers, z, q.values, best, size, next, with_entropy, with_values)
     switch ((bonus != 0) << 1 | (q.values != NULL)) {
     case 0: SWEEP(0, 0); break;
     case 1: SWEEP(0, 1); break;
@@ -277,7 +280,7 @@ static void NAMED(one_row)(const Pass *pass, int64_t row, REAL *memory) {
     if (!gradient) return;
 
     const double factor = pass->upstream ? pass->scale * pass->upstream[row] : pass->scale;
-    REAL *slope = SAME ? (REAL *)gradient : powers;
+    REAL *slope = SAME && !pass->past ? (REAL *)gradient : powers;
 #define SLOPE(with_entropy, with_values)                                                                               \
     NAMED(slope)(slope, powers, z, q.values, best, size, (REAL)(factor * mass / sums.powers),                          \
                  (REAL)(factor * bonus / sums.powers), (REAL)(entropy - log_total), (REAL)(factor * q.weight),         \
@@ -296,7 +299,9 @@ static void NAMED(one_row)(const Pass *pass, int64_t row, REAL *memory) {
 #define SUBTRACT(token, weight) slope[token] -= (REAL)(factor * (weight))
     EACH_SLOT(SUBTRACT)
 #undef SUBTRACT
-#if !SAME
+#if SAME
+    if (pass->past) write_past((char *)gradient, (const char *)slope, (size_t)size * sizeof *gradient);
+#else
     WRITE(gradient, slope, size);
 #endif
 }
