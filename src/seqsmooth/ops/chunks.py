@@ -21,8 +21,8 @@ from seqsmooth.ops.dispatch import widen
 from seqsmooth.ops.soft_target import Rows, SoftTarget
 from seqsmooth.ops.tables import DenseTable, SetTable, SparseTable, UniformTable, masked_dot
 
-CACHED = 2**18
-"""Logits of a chunk: 1 MiB of fp32."""
+CACHED = 2**19
+"""Logits of a chunk: 2 MiB of fp32."""
 FAR = 32.0
 """Logits beyond are centred first: the difference of two large numbers has few digits left."""
 LONG = 8

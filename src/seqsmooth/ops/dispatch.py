@@ -119,11 +119,11 @@ def _room(name: str) -> Any:
     return import_module(f"seqsmooth.ops.{name}")
 
 
-def uses_native(*values: Tensor) -> bool:
-    """Whether functions of the native library that know fp32 alone run on these tensors."""
+def uses_native(*values: Tensor, dtype: torch.dtype = torch.float32) -> bool:
+    """Whether functions of the native library that know one type alone run on these tensors."""
     if is_followed() or forward_ad._current_level >= 0 or path("cpu") != "native":
         return False
-    return all(type(value) in PLAIN and value.dtype == torch.float32 and checks.visible(value) for value in values)
+    return all(type(value) in PLAIN and value.dtype == dtype and checks.visible(value) for value in values)
 
 
 @cache

@@ -13,6 +13,7 @@ import torch
 from torch import Tensor
 
 from seqsmooth.ops import checks
+from seqsmooth.ops.native import ngrams as native_ngrams
 
 FUSED = 4
 """The longest n-grams that the kernels count (`seqsmooth.ops.kernels.ngrams`)."""
@@ -21,10 +22,10 @@ _CACHE = 2**18
 
 
 def in_portions(
-    score: Callable[[Tensor, Tensor], Tensor],  # of (B', L, T'), (B', R, S'): (B', L)
+    score: Callable[[Tensor, Tensor], Tensor],  # of (B', L, T'), (B', R, S'): (B', L, ...)
     candidates: Tensor,  # (B, L, T)
     references: Tensor,  # (B, R, S)
-) -> Tensor:  # (B, L)
+) -> Tensor:  # (B, L, ...)
     """Score a batch on the CPU by rows of like length, as many at a time as stay in its cache, without their padding.
 
     Elsewhere all at once: there the shapes must not depend on the values, and there is no such cache.
@@ -51,6 +52,24 @@ def lengths(
 ) -> Tensor:  # (...)
     """Count the tokens of each sequence."""
     return (ids >= 0).sum(-1)
+
+
+def matches(
+    candidates: Tensor,  # (B, L, T)
+    references: Tensor,  # (B, R, S)
+    order: int,
+) -> Tensor:  # (B, L, order)
+    """Count the n-grams of each length that match, each as often as the reference richest in it has it."""
+    if native_ngrams.fit(candidates, references, order):
+        return native_ngrams.matches(candidates, references, order)
+
+    def count(some: Tensor, others: Tensor) -> Tensor:
+        shared = counts(some[:, :, None], others[:, None], order)
+        ranks = ordinals(some, order)
+        clipped = [(rank > 0) & (rank <= most.amax(2)) for rank, most in zip(ranks, shared, strict=True)]
+        return torch.stack([part.sum(-1) for part in clipped], -1)
+
+    return in_portions(count, candidates, references)
 
 
 def counts(

@@ -271,10 +271,13 @@ def find_distinct(
         checks.ids_below("pool", listed, vocab_size, where=valid)
         valid = valid & (listed < vocab_size)  # which a GPU is not asked
     ids = torch.where(valid, listed, NO_TOKEN).sort(-1).values
-    again = F.pad(ids[:, 1:] == ids[:, :-1], (1, 0))
-    ids = torch.where(again, NO_TOKEN, ids).sort(-1).values
+    first = F.pad(ids[:, 1:] != ids[:, :-1], (1, 0), value=True) & (ids < NO_TOKEN)
+    places = first.cumsum(-1)
+    sizes = places[:, -1]
+    last = ids.shape[1]  # where all others go
+    moved = ids.new_full((ids.shape[0], last + 1), NO_TOKEN).scatter_(1, torch.where(first, places - 1, last), ids)
+    ids = moved[:, :-1].contiguous()
     used = ids < NO_TOKEN
-    sizes = used.sum(-1)
     share = used.to(finest(ids.device)) / sizes.clamp_min(1).unsqueeze(-1)
     return Distinct(ids, sizes, torch.where(used, ids, 0), share)
 

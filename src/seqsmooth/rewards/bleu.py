@@ -85,13 +85,6 @@ class Bleu(nn.Module):
             if self.smoothing in bleu.SMOOTHINGS and fit(candidates, references):
                 how = (self.order, self.smoothing, self.effective_order, self.value)
                 return bleu.bleu(candidates, references, *how)
-        return ngrams.in_portions(self._score, candidates, references)
-
-    def _score(
-        self,
-        candidates: Tensor,  # (B, L, T)
-        references: Tensor,  # (B, R, S)
-    ) -> Tensor:  # (B, L)
         matched, totals = self._tally(candidates, references)
         length = totals[..., 0]
         closest = _closest_length(candidates, references).to(self.dtype)
@@ -114,16 +107,11 @@ class Bleu(nn.Module):
     ) -> tuple[Tensor, Tensor]:  # (B, L, N), (B, L, N)
         # The clipped matches and the n-grams of each order; for methods 5 and 7 of NLTK, the 5-grams behind the others.
         orders = [*range(1, self.order + 1), *([5] if self.smoothing in ("method5", "method7") else [])]
-        ranks = ngrams.ordinals(candidates, max(orders))
-        shared = ngrams.counts(candidates[:, :, None], references[:, None], max(orders))
         lengths = ngrams.lengths(candidates)
-        matched, totals = [], []
-        for n in orders:
-            most = shared[n - 1].amax(2)  # (B, L, T-n+1): the count in the reference richest in it
-            rank = ranks[n - 1]
-            matched.append(((rank > 0) & (rank <= most)).sum(-1))
-            totals.append((lengths - n + 1).clamp(min=0))
-        return torch.stack(matched, -1).to(self.dtype), torch.stack(totals, -1).to(self.dtype)
+        of_all = ngrams.matches(candidates, references, max(orders))
+        matched = torch.stack([of_all[..., n - 1] for n in orders], -1)
+        totals = torch.stack([(lengths - n + 1).clamp(min=0) for n in orders], -1)
+        return matched.to(self.dtype), totals.to(self.dtype)
 
     def extra_repr(self) -> str:
         """List the arguments."""

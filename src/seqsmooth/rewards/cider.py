@@ -9,6 +9,7 @@ import torch
 from torch import Tensor, nn
 
 from seqsmooth.ops import checks, dispatch, ngrams
+from seqsmooth.ops.native import ngrams as native_ngrams
 from seqsmooth.rewards.document_frequencies import DocumentFrequencies, build_hash_table, fits_hash_table, lookup, weigh
 from seqsmooth.rewards.protocol import check_dtype, check_ids
 
@@ -64,6 +65,7 @@ class Cider(nn.Module):
             self.register_buffer(f"keys_{n + 1}", document_frequencies.keys[n], persistent=False)
             self.register_buffer(f"counts_{n + 1}", document_frequencies.counts[n], persistent=False)
         self.register_buffer("table", None, persistent=False)
+        self._documents: native_ngrams.Documents | None = None
         self._rarest = math.log(self.documents) ** 2  # the squared weight of an n-gram that no document contains
         self._fusable = dtype == torch.float32 and order <= ngrams.FUSED and fits_hash_table(document_frequencies.keys)
         if self._fusable and dispatch.path() == "triton":
@@ -84,6 +86,8 @@ class Cider(nn.Module):
 
             if fit(candidates, references):
                 return cider.cider(candidates, references, self._hash_table(), self._rarest, self.order, self.sigma)
+        if native_ngrams.fit(candidates, references, self.order):
+            return native_ngrams.cider(candidates, references, self._sorted(), self.sigma).to(self.dtype)
         return ngrams.in_portions(self._score, candidates, references)
 
     def _score(
@@ -130,6 +134,14 @@ class Cider(nn.Module):
         if self.table is None:
             self.table = build_hash_table(self.documents, *self._trie()).to(self.get_buffer("keys_1").device)
         return self.table
+
+    def _sorted(self) -> native_ngrams.Documents:
+        if self._documents is None or self._documents.keys[0] is not self._buffers["keys_1"]:
+            keys, counts = map(tuple, self._trie())
+            most = max(int(count.max()) for count in counts)
+            squares = weigh(torch.arange(most + 1), self.documents, torch.float64)
+            self._documents = native_ngrams.Documents.of(keys, counts, squares)
+        return self._documents
 
     def extra_repr(self) -> str:
         """List the arguments."""

@@ -3,7 +3,6 @@
 #define _POSIX_C_SOURCE 200112L
 
 #include <math.h>
-#include <pthread.h>
 #include <stdatomic.h>
 #include <stdlib.h>
 #include <string.h>
@@ -16,7 +15,6 @@
 #define WIDE 64 /* numbers that are compared side by side */
 #define BLOCK 64 /* numbers of 16 bits that are read at a time */
 #define LEAST_WORK 65536 /* logits for which another thread is worth its start */
-#define MOST_THREADS 256
 #define BLOCKS 4 /* of rows for each thread, so that one that is held up takes fewer */
 
 static int is_kept(const Pass *pass, int64_t row) {
@@ -150,34 +148,16 @@ static void run_blocks(void *given) {
     free(memory);
 }
 
-static void *run_in_thread(void *team) {
-    run_blocks(team);
-    return NULL;
-}
-
 /* Losses, and the gradient where there is a place for it; FINE, or what went wrong. */
 EXPORT int seqsmooth_rows(const Pass *pass) {
     for (int64_t p = 0; p < pass->parts; p++) /* the tokens that a background leaves out are the same for all rows */
         if (pass->part[p].kind == PART_UNIFORM)
             for (int64_t k = 0; k < pass->part[p].length; k++)
                 if ((uint64_t)pass->part[p].ids[k] >= (uint64_t)pass->vocabulary) return OUT_OF_RANGE;
-    int64_t count = pass->rows * pass->vocabulary / LEAST_WORK + 1;
-    if (count > pass->threads) count = pass->threads;
-    if (count > pass->rows) count = pass->rows;
-    if (count > MOST_THREADS) count = MOST_THREADS;
-    if (count < 1) count = 1;
+    int64_t count = team_size(pass->rows * pass->vocabulary, LEAST_WORK, pass->rows, pass->threads);
     Team team = {.pass = pass, .block = pass->rows / (count * BLOCKS) + 1};
     atomic_init(&team.next, 0);
     atomic_init(&team.result, FINE);
-    if (pass->parallel && count > 1) {
-        pass->parallel(run_blocks, &team, (unsigned)count, 0);
-    } else {
-        pthread_t threads[MOST_THREADS];
-        int started[MOST_THREADS];
-        for (int64_t t = 1; t < count; t++) started[t] = pthread_create(threads + t, NULL, run_in_thread, &team) == 0;
-        run_blocks(&team);
-        for (int64_t t = 1; t < count; t++)
-            if (started[t]) pthread_join(threads[t], NULL);
-    }
+    run_team(pass->parallel, count, run_blocks, &team);
     return atomic_load(&team.result);
 }

@@ -5,12 +5,11 @@
 
 #include <stdint.h>
 
+#include "team.h"
+
 enum { TYPE_FLOAT, TYPE_DOUBLE, TYPE_BFLOAT16, TYPE_HALF };
 enum { PART_DENSE, PART_LIST, PART_UNIFORM, PART_BITS };
 enum { FINE, OUT_OF_MEMORY, OUT_OF_RANGE };
-
-/* `GOMP_parallel` of torch's OpenMP: calls a function in so many threads, the caller's among them. */
-typedef void (*Parallel)(void (*function)(void *), void *data, unsigned threads, unsigned flags);
 
 /* Weighted rows of one table: `count` of them for each row of logits. */
 typedef struct {
