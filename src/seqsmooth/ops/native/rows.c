@@ -15,6 +15,7 @@
 #define WIDE 64 /* numbers that are compared side by side */
 #define BLOCK 64 /* numbers of 16 bits that are read at a time */
 #define LEAST_WORK 65536 /* logits for which another thread is worth its start */
+#define LEAST_MASS 1e-9 /* of a target, by which what it has on single tokens can be divided */
 #define BLOCKS 4 /* of rows for each thread, so that one that is held up takes fewer */
 
 static int is_kept(const Pass *pass, int64_t row) {

@@ -280,24 +280,45 @@ static void NAMED(one_row)(const Pass *pass, int64_t row, REAL *memory) {
     if (!gradient) return;
 
     const double factor = pass->upstream ? pass->scale * pass->upstream[row] : pass->scale;
-    REAL *slope = SAME && !pass->past ? (REAL *)gradient : powers;
-#define SLOPE(with_entropy, with_values)                                                                               \
-    NAMED(slope)(slope, powers, z, q.values, best, size, (REAL)(factor * mass / sums.powers),                          \
-                 (REAL)(factor * bonus / sums.powers), (REAL)(entropy - log_total), (REAL)(factor * q.weight),         \
-                 (REAL)(factor * background), with_entropy, with_values)
-    switch ((bonus != 0) << 1 | (q.values != NULL)) {
-    case 0: SLOPE(0, 0); break;
-    case 1: SLOPE(0, 1); break;
-    case 2: SLOPE(1, 0); break;
-    default: SLOPE(1, 1);
+#define SLOPE(into, start, count, with_entropy, with_values)                                                           \
+    NAMED(slope)(into, powers + (start), z + (start), q.values + (with_values ? (start) : 0), best, count,             \
+                 (REAL)(factor * mass / sums.powers), (REAL)(factor * bonus / sums.powers),                            \
+                 (REAL)(entropy - log_total), (REAL)(factor * q.weight), (REAL)(factor * background), with_entropy,    \
+                 with_values)
+#define SLOPES(into, start, count)                                                                                     \
+    switch ((bonus != 0) << 1 | (q.values != NULL)) {                                                                  \
+    case 0: SLOPE(into, start, count, 0, 0); break;                                                                    \
+    case 1: SLOPE(into, start, count, 0, 1); break;                                                                    \
+    case 2: SLOPE(into, start, count, 1, 0); break;                                                                    \
+    default: SLOPE(into, start, count, 1, 1);                                                                          \
     }
-#undef SLOPE
-    for (int64_t p = 0; spread && p < pass->parts; p++)
-        if (pass->part[p].kind == PART_UNIFORM)
-            for (int64_t k = 0; k < pass->part[p].length; k++)
-                slope[pass->part[p].ids[k]] += (REAL)(factor * even_share(pass->part + p, row));
+#define EACH_CHANGE(DO)                                                                                                \
+    for (int64_t p = 0; spread && p < pass->parts; p++)                                                                \
+        if (pass->part[p].kind == PART_UNIFORM)                                                                        \
+            for (int64_t k = 0; k < pass->part[p].length; k++)                                                         \
+                DO(pass->part[p].ids[k], -even_share(pass->part + p, row));                                            \
+    EACH_SLOT(DO)
+#if SAME
+    if (pass->past && bonus == 0 && fabs(mass) > LEAST_MASS) { /* tile by tile, which stay in the first cache */
+        const double unit = sums.powers / mass; /* the power whose slope is `factor` */
+#define TAKE(token, weight) powers[token] -= (REAL)(unit * (weight))
+        EACH_CHANGE(TAKE)
+#undef TAKE
+        const int64_t line = 64 / (int64_t)sizeof(REAL), lead = (int64_t)((uintptr_t)gradient / sizeof(REAL)) % line;
+        REAL tile[TILE];
+        for (int64_t start = 0, end; start < size; start = end) {
+            end = (start + lead + TILE) / line * line - lead; /* the next begins with a line of the cache */
+            if (end > size) end = size;
+            SLOPES(tile, start, end - start)
+            write_past((char *)(gradient + start), (const char *)tile, (size_t)(end - start) * sizeof *tile);
+        }
+        return;
+    }
+#endif
+    REAL *slope = SAME && !pass->past ? (REAL *)gradient : powers;
+    SLOPES(slope, 0, size)
 #define SUBTRACT(token, weight) slope[token] -= (REAL)(factor * (weight))
-    EACH_SLOT(SUBTRACT)
+    EACH_CHANGE(SUBTRACT)
 #undef SUBTRACT
 #if SAME
     if (pass->past) write_past((char *)gradient, (const char *)slope, (size_t)size * sizeof *gradient);
@@ -306,6 +327,9 @@ static void NAMED(one_row)(const Pass *pass, int64_t row, REAL *memory) {
 #endif
 }
 
+#undef EACH_CHANGE
+#undef SLOPES
+#undef SLOPE
 #undef EACH_SLOT
 #undef EACH_ROW
 #undef NAMED
