@@ -20,6 +20,8 @@ from seqsmooth.ops.dispatch import widen
 WIDENED = 2**20
 """Numbers in half precision that are widened at once on a CPU, so that they stay in its cache."""
 LEAST_COLUMNS = 256
+MERGED = 16
+"""The most rows of a position among which those that are the same are looked for."""
 
 
 class RowTable(Protocol):
@@ -95,6 +97,18 @@ def padded_rows(rows: int, columns: int, dtype: torch.dtype, device: torch.devic
     return torch.zeros(rows, padded(columns), dtype=dtype, device=device)
 
 
+def merge_weights(
+    index: Tensor,  # (N, J)
+    weights: Tensor,  # (N, J)
+) -> Tensor:  # (N, J)
+    """The same sums of rows with each row once: the first of its entries has the weight of all, the others nothing."""
+    if not 1 < index.shape[1] <= MERGED:
+        return weights
+    same = index.unsqueeze(-1) == index.unsqueeze(-2)  # (N, J, J)
+    first = same.int().argmax(-1) == torch.arange(index.shape[1], device=index.device)
+    return torch.where(first, (same * weights.unsqueeze(-2)).sum(-1), 0)
+
+
 def _eight(device: torch.device) -> Tensor:  # (8,)
     """The places of the bits of a byte."""
     return torch.arange(8, dtype=torch.uint8, device=device)
@@ -133,6 +147,7 @@ class DenseTable:
         weights = weights.to(self.values.dtype)
         offsets = None
         if checks.visible(index) and checks.visible(weights) and not weights.requires_grad:
+            weights = merge_weights(index, weights)
             used = weights != 0  # rows that weigh nothing are not read
             count = used.sum(-1)
             offsets, index, weights = count.cumsum(0) - count, index[used], weights[used]

@@ -36,6 +36,39 @@ static inline double entry(const Part *part, int64_t place) {
     }
 }
 
+/* A row of a table that has a number, or a bit, for every token. */
+typedef struct {
+    const Part *part;
+    int64_t index;
+    double weight;
+} Read;
+
+/* The rows with numbers for every token that a row of the target is made of, each once; returns how many. */
+static int64_t collect(const Pass *pass, int64_t row, Read *reads) {
+    int64_t count = 0;
+    for (int64_t p = 0; p < pass->parts; p++) {
+        const Part *part = pass->part + p;
+        if (part->kind != PART_DENSE && part->kind != PART_BITS) continue;
+        for (int64_t j = 0, first = count; j < part->count; j++) {
+            const int64_t index = part->index[row * part->count + j];
+            const double weight = part->weights[row * part->count + j];
+            if (index < 0 || weight == 0) continue;
+            int64_t place = first;
+            while (place < count && reads[place].index != index) place++;
+            if (place < count) reads[place].weight += weight;
+            else reads[count++] = (Read){part, index, weight};
+        }
+    }
+    return count;
+}
+
+/* How many rows `collect` may find. */
+static size_t most_reads(const Pass *pass) {
+    size_t count = 0;
+    for (int64_t p = 0; p < pass->parts; p++) count += (size_t)pass->part[p].count;
+    return count;
+}
+
 /* What each token of a background gets. */
 static double even_share(const Part *part, int64_t row) {
     double weight = 0;
@@ -124,8 +157,10 @@ static void run_blocks(void *given) {
     size_t width = pass->type == TYPE_DOUBLE ? sizeof(double) : sizeof(float);
     size_t room = (size_t)(pass->vocabulary + 15) / 16 * 16;
     void *memory = NULL;
-    if (posix_memalign(&memory, 64, 3 * room * width)) {
+    Read *reads = malloc((most_reads(pass) + 1) * sizeof *reads);
+    if (!reads || posix_memalign(&memory, 64, 3 * room * width)) {
         atomic_store(&team->result, OUT_OF_MEMORY);
+        free(reads);
         return;
     }
     for (;;) {
@@ -138,15 +173,16 @@ static void run_blocks(void *given) {
                 break;
             }
             switch (pass->type) {
-            case TYPE_FLOAT: one_row_float(pass, row, memory); break;
-            case TYPE_DOUBLE: one_row_double(pass, row, memory); break;
-            case TYPE_BFLOAT16: one_row_bfloat16(pass, row, memory); break;
-            default: one_row_half(pass, row, memory);
+            case TYPE_FLOAT: one_row_float(pass, row, reads, memory); break;
+            case TYPE_DOUBLE: one_row_double(pass, row, reads, memory); break;
+            case TYPE_BFLOAT16: one_row_bfloat16(pass, row, reads, memory); break;
+            default: one_row_half(pass, row, reads, memory);
             }
         }
     }
     end_writing_past();
     free(memory);
+    free(reads);
 }
 
 /* Losses, and the gradient where there is a place for it; FINE, or what went wrong. */

@@ -75,39 +75,18 @@ typedef struct {
     REAL weight;
 } NAMED(Dense);
 
-/* Calls DO(part, number of its row, weight) for every row that has a number, or a bit, for every token. */
-#define EACH_ROW(DO)                                                                                                   \
-    for (int64_t p = 0; p < pass->parts; p++) {                                                                        \
-        const Part *part = pass->part + p;                                                                             \
-        if (part->kind != PART_DENSE && part->kind != PART_BITS) continue;                                             \
-        for (int64_t j = 0; j < part->count; j++) {                                                                    \
-            int64_t index = part->index[row * part->count + j];                                                        \
-            REAL weight = (REAL)part->weights[row * part->count + j];                                                  \
-            if (index >= 0 && weight != 0) DO(part, index, weight);                                                    \
-        }                                                                                                              \
-    }
-
-static NAMED(Dense) NAMED(dense)(const Pass *pass, int64_t row, REAL *memory) {
-    const int64_t size = pass->vocabulary;
-    const Part *last = NULL;
-    int64_t number = 0, of_last = 0;
-    REAL weight_of_last = 0;
-#define NOTE(part, index, weight) (number++, last = (part), of_last = (index), weight_of_last = (weight))
-    EACH_ROW(NOTE)
-#undef NOTE
+static NAMED(Dense) NAMED(dense)(const Pass *pass, int64_t row, Read *reads, REAL *memory) {
+    const int64_t size = pass->vocabulary, number = collect(pass, row, reads);
     if (number == 0) return (NAMED(Dense)){NULL, 0};
-    if (number == 1 && last->kind == PART_DENSE && last->type == TYPE_REAL) /* as it lies there */
-        return (NAMED(Dense)){(const REAL *)last->values + of_last * last->stride, weight_of_last};
+    if (number == 1 && reads->part->kind == PART_DENSE && reads->part->type == TYPE_REAL) /* as it lies there */
+        return (NAMED(Dense)){(const REAL *)reads->part->values + reads->index * reads->part->stride,
+                              (REAL)reads->weight};
     for (int64_t start = 0; start < size; start += TILE) { /* a sum that stays in the first cache */
         const int64_t count = size - start < TILE ? size - start : TILE;
-        int begun = 0;
-#define READ_ROW(part, index, weight)                                                                                  \
-    do {                                                                                                               \
-        if (begun++) NAMED(read_row)(memory + start, part, index, start, weight, count, 1);                            \
-        else NAMED(read_row)(memory + start, part, index, start, weight, count, 0);                                    \
-    } while (0)
-        EACH_ROW(READ_ROW)
-#undef READ_ROW
+        for (const Read *read = reads; read < reads + number; read++) {
+            if (read == reads) NAMED(read_row)(memory + start, read->part, read->index, start, (REAL)read->weight, count, 0);
+            else NAMED(read_row)(memory + start, read->part, read->index, start, (REAL)read->weight, count, 1);
+        }
     }
     return (NAMED(Dense)){memory, 1};
 }
@@ -219,7 +198,7 @@ static inline __attribute__((always_inline)) void NAMED(slope)(REAL *into, const
     }
 }
 
-static void NAMED(one_row)(const Pass *pass, int64_t row, REAL *memory) {
+static void NAMED(one_row)(const Pass *pass, int64_t row, Read *reads, REAL *memory) {
     const int64_t size = pass->vocabulary;
     LOGIT *gradient = pass->gradient ? (LOGIT *)pass->gradient + row * pass->gradient_stride : NULL;
     REAL *smoothed = (REAL *)pass->smoothed + row, *nll = (REAL *)pass->nll + row;
@@ -232,7 +211,7 @@ static void NAMED(one_row)(const Pass *pass, int64_t row, REAL *memory) {
     const int64_t room = (size + 15) / 16 * 16;
     REAL *powers = memory;
     const REAL *z = NAMED(scores)(pass, row, memory + room);
-    const NAMED(Dense) q = NAMED(dense)(pass, row, memory + 2 * room);
+    const NAMED(Dense) q = NAMED(dense)(pass, row, reads, memory + 2 * room);
     double background = 0;
     int spread = 0;
     for (int64_t p = 0; p < pass->parts; p++) {
@@ -331,7 +310,6 @@ static void NAMED(one_row)(const Pass *pass, int64_t row, REAL *memory) {
 #undef SLOPES
 #undef SLOPE
 #undef EACH_SLOT
-#undef EACH_ROW
 #undef NAMED
 #undef JOIN
 #undef JOIN_
