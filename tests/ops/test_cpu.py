@@ -21,6 +21,7 @@ import seqsmooth as ss
 from oracles.kernel_jobs import KINDS, in_double, loss_and_slope, some_job, some_target
 from seqsmooth.ops import chunks, cpu, dispatch, native, written
 from seqsmooth.ops.cross_entropy import Job, losses, plain_losses
+from seqsmooth.ops.native import rows as native_rows
 from seqsmooth.ops.native import threads as native_threads
 from seqsmooth.ops.soft_target import IGNORED, Rows, SoftTarget
 from seqsmooth.ops.tables import DenseTable, UniformTable
@@ -28,6 +29,8 @@ from seqsmooth.ops.tables import DenseTable, UniformTable
 CPU = torch.device("cpu")
 TYPES = [torch.float32, torch.float64, torch.bfloat16, torch.float16]
 PATHS = ["torch", "native"]
+PAST = "native, past the caches"
+"""As gradients are written that no cache can keep."""
 NEAR = {
     torch.float32: (1e-5, 2e-6),
     torch.float64: (1e-11, 1e-11),
@@ -37,11 +40,15 @@ NEAR = {
 """How far a gradient may be from the one in double precision: in parts of it, and for an upstream gradient of 1."""
 
 
-@pytest.fixture(params=PATHS)
+@pytest.fixture(params=[*PATHS, PAST])
 def path(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> str:
-    """Each of the two ways of the pass."""
-    take(request.param, monkeypatch)
-    return request.param
+    """Each way of the pass."""
+    name: str = request.param
+    if name == PAST:
+        monkeypatch.setattr(native_rows, "CACHE", 0)
+        name = "native"
+    take(name, monkeypatch)
+    return name
 
 
 def take(path: str, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -81,9 +88,10 @@ def test_every_kind_of_target(path: str, kind: str, dtype: torch.dtype, entropy:
 
 @pytest.mark.parametrize("vocab_size", [1, 2, 3, 15, 16, 17, 31, 64, 129, 2047, 2049, 5000])
 @pytest.mark.parametrize("kind", ["slots", "everything", "law-and-more"])
-def test_odd_sizes(path: str, kind: str, vocab_size: int) -> None:
+@pytest.mark.parametrize("entropy", [False, True])
+def test_odd_sizes(path: str, kind: str, vocab_size: int, entropy: bool) -> None:
     torch.manual_seed(vocab_size)
-    job = some_job(kind, 3, vocab_size, CPU, entropy=True, reduced=True)
+    job = some_job(kind, 3, vocab_size, CPU, entropy=entropy, reduced=True)
     compare(job, 4 * torch.randn(3, vocab_size), torch.ones(()))
 
 
@@ -104,10 +112,11 @@ def test_more_rows_than_a_chunk(path: str, monkeypatch: pytest.MonkeyPatch) -> N
     spread=st.sampled_from([0.0, 1.0, 30.0, 3000.0]),
     entropy=st.booleans(),
     reduced=st.booleans(),
+    past=st.booleans(),
 )
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=200, deadline=None)
 def test_native_agrees_with_plain_torch(
-    kind: str, rows: int, vocab_size: int, seed: int, spread: float, entropy: bool, reduced: bool
+    kind: str, rows: int, vocab_size: int, seed: int, spread: float, entropy: bool, reduced: bool, past: bool
 ) -> None:
     if native.library() is None:
         pytest.skip(f"no native library, because {native.absence()}")
@@ -117,6 +126,7 @@ def test_native_agrees_with_plain_torch(
     upstream = torch.ones(()) if reduced else torch.rand(rows)
     found = []
     with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(native_rows, "CACHE", 0 if past else native_rows.CACHE)
         for path in PATHS:
             patch.setenv(dispatch.VARIABLE, path)
             found.append(loss_and_slope(logits, losses(logits, in_double(job)), upstream))
@@ -219,6 +229,24 @@ def test_nan_in_a_row_that_counts_is_seen(path: str) -> None:
     smoothed = losses(logits, job).smoothed
     assert smoothed[0].isfinite()
     assert smoothed[1].isnan()
+
+
+@pytest.mark.parametrize("mass", [0.0, 1e-300, 1e-12, 0.3, -1.0])
+def test_masses_that_cancel(path: str, mass: float) -> None:
+    torch.manual_seed(0)
+    ids, weights = torch.tensor([[3, 8], [5, 5]]), torch.tensor([[1.0, mass - 1.0], [0.5, mass - 0.5]])
+    compare(Job(SoftTarget(ids, weights.double()), ids[:, 0]), torch.randn(2, 40).double(), torch.ones(2))
+
+
+@pytest.mark.parametrize("count", [6, 40])
+@pytest.mark.parametrize("dtype", [torch.float32, torch.float64, torch.bfloat16], ids=str)
+def test_a_row_that_a_target_has_several_times(path: str, count: int, dtype: torch.dtype) -> None:
+    torch.manual_seed(0)
+    table = DenseTable.of(torch.rand(3, 70).to(dtype))
+    index, weights = torch.randint(-1, 3, (5, count)), torch.rand(5, count).double() / count
+    index[0], weights[0, ::2], weights[0, 1::2] = 1, 0.25, -0.25  # nothing is left of it
+    target = SoftTarget(torch.full((5, 1), 7), torch.ones(5, 1).double(), (Rows(table, index, weights),))
+    compare(Job(target, target.ids[:, 0]), torch.randn(5, 70), torch.ones(5))
 
 
 @pytest.mark.parametrize("reduced", [True, False])

@@ -6,6 +6,7 @@
 from __future__ import annotations
 
 import ctypes
+import itertools
 import mmap
 import sys
 from dataclasses import fields, is_dataclass, replace
@@ -15,7 +16,9 @@ import torch
 from torch import Tensor
 
 from oracles.kernel_jobs import KINDS, in_double, some_job
-from seqsmooth.ops import cpu, dispatch
+from seqsmooth.ops import cpu, dispatch, ngrams
+from seqsmooth.ops.native import rows as native_rows
+from seqsmooth.rewards import Cider, DocumentFrequencies
 
 PAGE = mmap.PAGESIZE
 NOT_AT_ALL = 0  # PROT_NONE
@@ -52,7 +55,7 @@ def fence_all(value: Any, *, begin: bool) -> Any:
 
 def check(kind: str, dtype: torch.dtype, rows: int, vocab_size: int, *, wide: bool) -> None:
     """Pass over fenced tensors, and over others; with tables in double precision if `wide`."""
-    job = some_job(kind, rows, vocab_size, torch.device("cpu"), entropy=True, reduced=False).flat()
+    job = some_job(kind, rows, vocab_size, torch.device("cpu"), entropy=native_rows.CACHE > 0, reduced=False).flat()
     exact = in_double(job)
     target = exact.target if wide else replace(job.target, weights=exact.target.weights)
     job = replace(job, target=target, entropy_weights=exact.entropy_weights)  # weights are double where C reads them
@@ -70,13 +73,34 @@ def check(kind: str, dtype: torch.dtype, rows: int, vocab_size: int, *, wide: bo
             torch.testing.assert_close(ours, theirs, rtol=0, atol=0, equal_nan=True)
 
 
+def check_ngrams() -> None:
+    """Count n-grams of fenced candidates and references, and of others."""
+    references = torch.randint(9, (6, 3, 7))
+    reward = Cider(DocumentFrequencies.build(references.tolist()))
+    references[:, 0, 4:], references[:, 1] = -1, -1
+    candidates = references[:, :2].clone()
+    candidates[:, 1] = torch.randint(12, (6, 7))
+    found = []
+    for begin in (None, True, False):
+        both = (candidates, references)
+        if begin is not None:
+            both = fence_all(both, begin=begin)
+            for name, buffer in reward.named_buffers():
+                setattr(reward, name, fence(buffer, begin=begin))
+        found.append((reward(*both), ngrams.matches(*both, 4)))
+    for others in found[1:]:
+        torch.testing.assert_close(others, found[0], rtol=0, atol=0)
+
+
 def main() -> None:
-    """Check every kind of target; "beyond" as the only argument reads beyond a tensor instead."""
+    """Check n-grams, and every kind of target; "beyond" as the only argument reads beyond a tensor instead."""
     if sys.argv[1:] == ["beyond"]:
         ctypes.string_at(fence(torch.zeros(3)).data_ptr(), 13)
     assert dispatch.path("cpu") == "native"
     torch.manual_seed(0)
-    for kind in KINDS:
+    check_ngrams()
+    for kind, cache in itertools.product(KINDS, (native_rows.CACHE, 0)):
+        native_rows.CACHE = cache
         for dtype in (torch.float32, torch.float64, torch.bfloat16, torch.float16):
             for vocab_size in (5, 64, 2050):
                 check(kind, dtype, 5, vocab_size, wide=False)

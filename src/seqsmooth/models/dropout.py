@@ -19,7 +19,7 @@ class Dropout(nn.Dropout):
         tensor([1., 1.])
     """
 
-    def forward(self, input: Tensor) -> Tensor:  # noqa: A002: the name that torch gives it
+    def forward(self, input: Tensor) -> Tensor:
         """Some numbers as 0, the others as much larger as keeps the mean; in evaluation all as they are."""
         drawn = self.training and 0 < self.p < 1 and not self.inplace
         if not drawn or not checks.visible(input) or dispatch.choice() == "torch":

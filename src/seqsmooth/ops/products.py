@@ -92,7 +92,7 @@ def add_product(
 class Linear(torch.nn.Linear):
     """`nn.Linear` by `linear`."""
 
-    def forward(self, input: Tensor) -> Tensor:  # noqa: A002 - the name that torch gives it
+    def forward(self, input: Tensor) -> Tensor:
         """From inputs (..., K) to outputs (..., N)."""
         return linear(input, self.weight, self.bias)
 

@@ -50,21 +50,48 @@ def categorical(
     generator: Generator | None,
     rows: Tensor | None = None,  # (N,) row numbers; N = M and each row if None
 ) -> Tensor:  # (N, count) int64
-    """Independent draws from each row, by inverting its cumulative sums. A row of zeros gives 0.
-
-    First a piece of 16 tokens is drawn, by its sum, and then a token of it.
-    """
+    """Independent draws from each row, by inverting its cumulative sums. A row of zeros gives 0."""
     each = torch.arange(probabilities.shape[0], device=probabilities.device) if rows is None else rows
+    pieces = in_pieces(probabilities)
+    return draw_pieces(pieces, cumulate(piece_sums(pieces))[each], each, count, generator)
+
+
+def in_pieces(
+    probabilities: Tensor,  # (M, V)
+) -> Tensor:  # (M, P, 16)
+    """Rows cut into pieces of 16 tokens."""
     short = -probabilities.shape[1] % PIECE
     pieces = F.pad(probabilities, (0, short)) if short else probabilities  # a copy, even where nothing is short
-    pieces = pieces.view(pieces.shape[0], pieces.shape[1] // PIECE, PIECE)
-    # In fp32 a piece is off by no more than its entries are.
-    cumulative = pieces.sum(-1).to(finest(probabilities.device)).cumsum(-1)[each]  # (N, V / 16)
-    points = uniforms((each.shape[0], count), probabilities, generator) * cumulative[:, -1:]
+    return pieces.view(pieces.shape[0], pieces.shape[1] // PIECE, PIECE)
+
+
+def piece_sums(
+    pieces: Tensor,  # (M, P, 16)
+) -> Tensor:  # (M, P)
+    """The mass of each piece; in fp32 off by no more than its entries are."""
+    return pieces.sum(-1)
+
+
+def cumulate(
+    sums: Tensor,  # (M, P)
+) -> Tensor:  # (M, P)
+    """Cumulative sums, as `draw_pieces` wants them."""
+    return sums.to(finest(sums.device)).cumsum(-1)
+
+
+def draw_pieces(
+    pieces: Tensor,  # (M, P, 16)
+    cumulative: Tensor,  # (N, P) of the row of each position
+    rows: Tensor,  # (N,) the number of that row
+    count: int,
+    generator: Generator | None,
+) -> Tensor:  # (N, count) int64
+    """Independent draws: first a piece, by its sum, and then a token of it."""
+    points = uniforms((rows.shape[0], count), pieces, generator) * cumulative[:, -1:]
     piece = _invert(cumulative, points)
     before = cumulative.gather(-1, (piece - 1).clamp_min(0)).masked_fill(piece == 0, 0)
     points = points - before  # never below 0
-    tokens = pieces[each.unsqueeze(-1), piece].to(cumulative.dtype).cumsum(-1)  # (N, count, 16)
+    tokens = pieces[rows.unsqueeze(-1), piece].to(cumulative.dtype).cumsum(-1)  # (N, count, 16)
     return PIECE * piece + _invert(tokens, points.unsqueeze(-1)).squeeze(-1)
 
 

@@ -15,7 +15,7 @@ import torch
 from torch import Tensor, nn
 
 from seqsmooth.ops import checks
-from seqsmooth.ops.sampling import Generator, categorical
+from seqsmooth.ops.sampling import Generator, categorical, cumulate, draw_pieces, in_pieces, piece_sums
 from seqsmooth.ops.similarity import SimilarityTable, rows_at_once
 from seqsmooth.ops.soft_target import Rows
 from seqsmooth.ops.tables import DenseTable, RowTable, SetTable, SparseTable, UniformTable, padded_rows
@@ -43,7 +43,7 @@ class KeptMatrix(Tables):
     Where rows are computed when they are needed that is `known`, and on a CPU a store of the rows of tokens met so far.
     """
 
-    NAMES: ClassVar[tuple[str, ...]] = ("known", "table", "neighbours", "masses")
+    NAMES: ClassVar[tuple[str, ...]] = ("known", "table", "neighbours", "masses", "sums")
 
     known: Tensor
     """(V,) bool, the tokens that have a vector and may get mass."""
@@ -53,6 +53,8 @@ class KeptMatrix(Tables):
     """(V, k) the nearest of each token, where only these are kept."""
     masses: Tensor | None
     """(V,) mass of each row; where only the nearest are kept, what the others have."""
+    sums: Tensor | None
+    """(V, W / 16) the mass of each piece of a row, where tokens are drawn from rows in full."""
 
     def __init__(
         self,
@@ -61,11 +63,12 @@ class KeptMatrix(Tables):
         neighbours: Tensor | None = None,
         masses: Tensor | None = None,
         store: RowStore | None = None,
+        sums: Tensor | None = None,
     ) -> None:
         super().__init__()
         self.store = store
         self.register_buffer("known", law.known, persistent=False)
-        for name, value in (("table", table), ("neighbours", neighbours), ("masses", masses)):
+        for name, value in (("table", table), ("neighbours", neighbours), ("masses", masses), ("sums", sums)):
             self.register_buffer(name, value, persistent=False)
         self._law = law if table is None else None
         self._rows: DenseTable | SparseTable | None = None
@@ -205,11 +208,12 @@ def keep(
         return KeptMatrix(law, store=RowStore(STORED_BYTES))
     if stored is False:
         return KeptMatrix(law)
-    share = alpha if mode == "dense" else 1.0  # tokens are drawn from S itself
-    return _in_full(law, share, torch.float16 if stored == torch.float16 else law.units.dtype)
+    if mode == "sampled":  # from S itself
+        return _in_full(law, 1.0, law.units.dtype, drawn_from=True)
+    return _in_full(law, alpha, torch.float16 if stored == torch.float16 else law.units.dtype)
 
 
-def _in_full(law: SimilarityTable, share: float, dtype: torch.dtype) -> KeptMatrix:
+def _in_full(law: SimilarityTable, share: float, dtype: torch.dtype, *, drawn_from: bool = False) -> KeptMatrix:
     """All entries of (1 - share) I + share S; masses are those of the rounded rows."""
     size = law.vocab_size
     table = padded_rows(size, size, dtype, law.units.device)
@@ -218,7 +222,7 @@ def _in_full(law: SimilarityTable, share: float, dtype: torch.dtype) -> KeptMatr
         rows.mul_(share).diagonal(part.start).add_(1 - share)
         table[part, :size] = rows
         masses[part] = table[part].to(masses.dtype).sum(-1)
-    return KeptMatrix(law, table, None, masses)
+    return KeptMatrix(law, table, None, masses, sums=piece_sums(in_pieces(table)) if drawn_from else None)
 
 
 def all_rows(law: SimilarityTable, what: str) -> Iterator[tuple[slice, Tensor]]:
@@ -293,6 +297,11 @@ def draw_from(
         some, place = tokens[start : start + at_once], None
         if checks.visible(some):
             some, place = torch.unique(some, return_inverse=True)
+        if kept.table is not None and kept.sums is not None:
+            each = cumulate(kept.sums[some])
+            each, every = (each, some) if place is None else (each[place], some[place])
+            drawn.append(draw_pieces(in_pieces(kept.table), each, every, count, generator))
+            continue
         drawn.append(categorical(_rows_of(kept, matrix, some, dtype), count, generator, place))
     return torch.cat(drawn)
 
