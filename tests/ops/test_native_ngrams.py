@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 import torch
 from hypothesis import given, settings
@@ -100,3 +102,16 @@ def test_moved_document_frequencies_are_those_that_count():
         setattr(first, name, buffer)
     torch.testing.assert_close(first(ids, references), second(ids, references))
     assert not torch.equal(scores, first(ids, references))
+
+
+def test_document_frequencies_that_do_not_agree_are_refused_before_c_reads_them():
+    whole = DocumentFrequencies.build([[[4, 5]], [[6]]])
+    for broken in (
+        replace(whole, counts=tuple(-count - 5 for count in whole.counts)),
+        replace(whole, keys=(whole.keys[0].flip(0), *whole.keys[1:])),
+        replace(whole, keys=(whole.keys[0][:-1], *whole.keys[1:])),
+    ):
+        ids = torch.tensor([[[4, 6]]])
+        rule = r"^`document_frequencies` must be as `build` and `load` make them; it is of parts that do not agree\.$"
+        with pytest.raises(ValueError, match=rule):
+            Cider(broken)(ids, ids)

@@ -201,6 +201,11 @@ def strangers(folder: Path) -> list[Path]:
         "floats": arrays | {"keys_2": arrays["keys_2"].astype(np.float64)},
         "uneven": arrays | {"counts_2": arrays["counts_2"][:-1]},
         "no documents": arrays | {"documents": np.array(0)},
+        "out of order": arrays | {"keys_2": np.append(arrays["keys_2"][-2::-1], arrays["keys_2"][-1])},
+        "twice": arrays | {"keys_1": np.append(arrays["keys_1"][:1], arrays["keys_1"][:-1])},
+        "below zero": arrays | {"counts_3": -arrays["counts_3"]},
+        "in more documents than there are": arrays | {"documents": np.array(1)},
+        "without its first word": arrays | {"keys_4": arrays["keys_4"] + (arrays["keys_4"] < 2**62) * 2**50},
     }
     for name, content in changes.items():
         with (folder / name).open("wb") as file:

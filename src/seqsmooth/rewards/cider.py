@@ -10,7 +10,14 @@ from torch import Tensor, nn
 
 from seqsmooth.ops import checks, dispatch, ngrams
 from seqsmooth.ops.native import ngrams as native_ngrams
-from seqsmooth.rewards.document_frequencies import DocumentFrequencies, build_hash_table, fits_hash_table, lookup, weigh
+from seqsmooth.rewards.document_frequencies import (
+    DocumentFrequencies,
+    agree,
+    build_hash_table,
+    fits_hash_table,
+    lookup,
+    weigh,
+)
 from seqsmooth.rewards.protocol import check_dtype, check_ids
 
 
@@ -138,6 +145,8 @@ class Cider(nn.Module):
     def _sorted(self) -> native_ngrams.Documents:
         if self._documents is None or self._documents.keys[0] is not self._buffers["keys_1"]:
             keys, counts = map(tuple, self._trie())
+            whole = agree(self.documents, keys, counts)  # C would read anywhere
+            checks.must(whole, "document_frequencies", "as `build` and `load` make them", "of parts that do not agree")
             most = max(int(count.max()) for count in counts)
             squares = weigh(torch.arange(most + 1), self.documents, torch.float64)
             self._documents = native_ngrams.Documents.of(keys, counts, squares)

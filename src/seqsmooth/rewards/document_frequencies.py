@@ -109,8 +109,7 @@ class DocumentFrequencies:
                 documents, order = int(stored["documents"]), int(stored["order"])
                 keys = tuple(_column(stored, f"keys_{n}", np.int64) for n in range(1, order + 1))
                 counts = tuple(_column(stored, f"counts_{n}", np.int32) for n in range(1, order + 1))
-                whole = all(key.shape == count.shape for key, count in zip(keys, counts, strict=True))
-                if not (keys and documents > 0 and whole):
+                if not (keys and documents > 0 and agree(documents, keys, counts)):
                     raise ValueError("its parts do not agree")
         except _DAMAGE as error:
             rule = "a file written by `DocumentFrequencies.save`"
@@ -120,6 +119,24 @@ class DocumentFrequencies:
     def __repr__(self) -> str:
         ngrams = ", ".join(str(key.numel() - 1) for key in self.keys)
         return f"DocumentFrequencies(documents={self.documents}, order={self.order}, ngrams=[{ngrams}])"
+
+
+def agree(
+    documents: int,
+    keys: Sequence[Tensor],  # each (N_n + 1,) int64
+    counts: Sequence[Tensor],  # each (N_n + 1,) int32
+) -> bool:
+    """Whether these are a trie: keys in order, with first words that are there, and no count beyond all documents."""
+    before = None
+    for key, count in zip(keys, counts, strict=True):
+        if key.shape != count.shape or key[-1] != LAST or count[-1] != 0 or not bool((key[1:] > key[:-1]).all()):
+            return False
+        if not (int(key[0]) >= 0 and int(count.min()) >= 0 and int(count.max()) <= documents):
+            return False
+        if before is not None and len(key) > 1 and int(key[-2]) // len(keys[0]) >= before:
+            return False
+        before = len(key) - 1
+    return True
 
 
 def lookup(
