@@ -273,7 +273,7 @@ def find_distinct(
     ids = torch.where(valid, listed, NO_TOKEN).sort(-1).values
     first = F.pad(ids[:, 1:] != ids[:, :-1], (1, 0), value=True) & (ids < NO_TOKEN)
     places = first.cumsum(-1)
-    sizes = places[:, -1]
+    sizes = first.sum(-1)
     last = ids.shape[1]  # where all others go
     moved = ids.new_full((ids.shape[0], last + 1), NO_TOKEN).scatter_(1, torch.where(first, places - 1, last), ids)
     ids = moved[:, :-1].contiguous()
