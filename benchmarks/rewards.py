@@ -67,13 +67,15 @@ def table(size: int, contest: Contest, *, documents: int = DOCUMENTS, seed: int 
     frequencies = document_frequencies(documents)
     mine, base = list(ours(frequencies, device, min(rows, BY_HOST) * samples)), "CIDEr-D"
     if contest.paths:
-        mine, base = along(mine, contest.paths), named(base, contest.paths[0])
+        mine, base = along([each for each in mine if not each.on_host], contest.paths), named(base, contest.paths[0])
     everyone = again([*mine, *theirs(inputs[0])], base)
     sample = inputs[0].first(SAMPLE_ROWS)
     measured = contest.rows(contest.choose(everyone), inputs, sample, ("score",))
     shape: dict[str, int | str] = {"B": rows, "L": samples, "R": REFERENCES, "T": LENGTH, "V": VOCAB}
     title = f"rewards{contest.where}: {size} candidates of {LENGTH} tokens, {REFERENCES} references each"
-    return TimingTable(title, shape | {"documents": documents} | contest.facts, measured, peer="pycocoevalcap CIDEr", items=size)
+    return TimingTable(
+        title, shape | {"documents": documents} | contest.facts, measured, peer="pycocoevalcap CIDEr", items=size
+    )
 
 
 def captions(rows: int, samples: int, generator: torch.Generator) -> Captions:
@@ -98,15 +100,13 @@ def document_frequencies(documents: int) -> DocumentFrequencies:
 
 
 def ours(frequencies: DocumentFrequencies, device: torch.device, on_host: int) -> Iterator[Contestant[Captions]]:
-    """List our rewards on the device, and beside a GPU for `on_host` candidates on the host."""
+    """List our rewards on the device, and for `on_host` candidates on the host."""
     scorers: dict[str, Callable[[torch.dtype], nn.Module]] = {
         "CIDEr-D": lambda dtype: Cider(frequencies, dtype=dtype),
         "BLEU-4": lambda dtype: Bleu(4, dtype=dtype),
     }
     for name, make in scorers.items():
         yield Contestant(name, True, _ours(make, device))
-    if device.type == "cpu":
-        return
     for name, make in scorers.items():
         yield Contestant(f"{name} on the host", True, _on_host(make), on_host=True, items=on_host)
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator
+from dataclasses import replace
 from types import SimpleNamespace
 
 import numpy as np
@@ -218,6 +219,12 @@ def test_rewards_agree_with_everybody() -> None:
         assert row.errors["score"] < (1e-6 if row.ours else 1e-12), row
     assert made.items == 50
     assert made.row("nltk sentence BLEU").items == 50
+
+
+def test_rewards_have_a_row_for_each_path_of_a_cpu() -> None:
+    contest = replace(QUICK, paths=("torch",), only="CIDEr-D")
+    names = [row.name for row in rewards.table(50, contest, documents=30).rows]
+    assert names == ["CIDEr-D (torch)", "CIDEr-D (torch), timed again"]
 
 
 @pytest.mark.parametrize(("size", "rows", "samples"), [(50, 50, 1), (250, 50, 5), (2500, 500, 5)])
