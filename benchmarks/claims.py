@@ -330,18 +330,16 @@ def _of_rewards() -> list[Claim]:
     return claims
 
 
-LAZY = (
-    *(MLE, "Label smoothing", "MLE + entropy"),
-    *(*CLOSED_FORMS, *SAMPLED, "Seq CIDEr, L=5", "Seq BLEU, L=5"),
-)
-"""All lazy objectives that know nothing of similar tokens."""
-SPARSE_TOKS = ("Tok top-64", "Tok sampled-16")
+LAZY = (MLE, "Label smoothing", "MLE + entropy", *CLOSED_FORMS, *SAMPLED)
+"""All lazy objectives that know nothing of rewards and of similar tokens."""
+REWARDED = ("Seq CIDEr, L=5", "Seq BLEU, L=5")
+TOK, SAMPLED_TOK, ON_THE_FLY = "Tok dense", "Tok sampled-16", "Tok dense, on the fly"
+"""Tok as it is by default, which keeps rows; drawn; and as memory is saved, which computes rows at every step."""
+TOKS = (TOK, "Tok top-64")
 TOK_SEQS = tuple(f"Tok-Seq {which}" for which in ("exact, refs", "lazy, L=5", "CIDEr, L=5"))
-TOK, ON_THE_FLY = "Tok dense", "Tok dense, on the fly"
-"""Tok as it is by default, which keeps rows, and as memory is saved, which computes them at every step."""
 LOSSES_ON_CPU = (("captions", "850 x 9800"), ("sentences", "800 x 22822"), ("llm", "512 x 128256"))
 HEADS_ON_CPU = (("captions", "850 x 512 x 9800"), ("sentences", "800 x 256 x 22822"))
-HEAD_SEQS = (MLE, "Label smoothing", *CLOSED_FORMS, *SAMPLED, "Seq CIDEr, L=5", "Seq BLEU, L=5")
+HEAD_SEQS = (MLE, "Label smoothing", *CLOSED_FORMS, *SAMPLED)
 LAZY_STEPS, TOK_SEQ_STEPS = ("seq-hamming", "seq-hamming-5", "seq-cider-5"), ("tok-seq-cider-5",)
 LOSS_LIMITS = {"torch": (1.0, 1.5), "native": (0.5, 1.0)}
 """Of losses over `F.cross_entropy`, and of those with a law of similarity."""
@@ -366,23 +364,36 @@ def _on_cpu(
 
 def _of_losses_on_cpu() -> list[Claim]:
     claims = []
-    toks = (TOK, *SPARSE_TOKS, *TOK_SEQS)
     for name, size in LOSSES_ON_CPU:
         for path in PATHS:
-            for what, losses, limit in zip(
-                ("MLE to Seq", "Tok and Tok-Seq"), (LAZY, toks), LOSS_LIMITS[path], strict=True
-            ):
+            sharp, similar = LOSS_LIMITS[path]
+            groups = (
+                ("MLE to Seq", LAZY, sharp),
+                ("Seq with a reward", REWARDED, sharp),
+                ("Tok", (*TOKS, SAMPLED_TOK), similar),
+                ("Tok-Seq", TOK_SEQS, similar),
+            )
+            for what, losses, limit in groups:
                 rows = [named(loss, path) for loss in losses]
                 says = f"CPU loss {size}, {path}: {what} over `{PEER}`"
                 claims.append(_on_cpu(says, "loss", name, rows, _over_peer, limit))
-        every = [named(loss, path) for path in PATHS for loss in (*LAZY, *toks, ON_THE_FLY)]
-        says = f"CPU loss {size}: memory beyond logits and gradient"
-        claims.append(_on_cpu(says, "loss", name, every, _mebibytes, 32, "MiB"))
+        kinds = (
+            ("memory beyond logits and gradient", (*LAZY, *REWARDED, *TOKS, *TOK_SEQS)),
+            ("the same, Tok without stored rows", (SAMPLED_TOK, ON_THE_FLY)),
+        )
+        for what, losses in kinds:
+            rows = [named(loss, path) for path in PATHS for loss in losses]
+            claims.append(_on_cpu(f"CPU loss {size}: {what}", "loss", name, rows, _mebibytes, 32, "MiB"))
     return claims
 
 
 def _of_heads_on_cpu() -> list[Claim]:
-    groups = (("MLE to Seq", HEAD_SEQS, 1.05), ("Tok", (TOK, "Tok top-64"), 1.15), ("Tok-Seq", TOK_SEQS, 1.25))
+    groups = (
+        ("MLE to Seq", HEAD_SEQS, 1.05),
+        ("Seq with a reward", REWARDED, 1.05),
+        ("Tok", TOKS, 1.15),
+        ("Tok-Seq", TOK_SEQS, 1.25),
+    )
     return [
         _on_cpu(
             f"CPU head {size}, {path}: {what} over {PRODUCTS}",

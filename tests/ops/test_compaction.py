@@ -58,3 +58,9 @@ def test_what_the_kernel_cannot_do_is_plain(kernels: torch.device):
     assert compact(four, four > 0, (1, 2, 3, 4)).tolist() == [[5, -1, -1, -1, -1, -1]]
     assert compact(four[:0], four[:0] > 0).shape == (0, 6)
     assert compact(four[:, :0], four[:, :0] > 0).shape == (1, 0)
+
+
+@pytest.mark.filterwarnings("ignore::torch.jit.TracerWarning", "ignore::DeprecationWarning")
+def test_a_trace_moves_tokens_that_stood_still_when_it_was_made():
+    traced = torch.jit.trace(lambda ids: compact(ids, None), torch.tensor([[1, 2, -1]]))
+    assert traced(torch.tensor([[1, -1, 2]])).tolist() == [[1, 2, -1]]

@@ -238,6 +238,24 @@ def test_masses_that_cancel(path: str, mass: float) -> None:
     compare(Job(SoftTarget(ids, weights.double()), ids[:, 0]), torch.randn(2, 40).double(), torch.ones(2))
 
 
+def test_what_cancels_does_not_mind_minus_infinity(path: str) -> None:
+    logits = torch.randn(1, 40)
+    logits[0, 2] = -math.inf
+    table = DenseTable.of(torch.rand(2, 40))
+    rows = Rows(table, torch.tensor([[1, 1]]), torch.tensor([[0.25, -0.25]]).double())
+    target = SoftTarget(torch.tensor([[7]]), torch.ones(1, 1).double(), (rows,))
+    compare(Job(target, target.ids[:, 0]), logits, torch.ones(1))
+
+
+def test_excluded_tokens_without_probability_have_a_slope_of_exactly_zero(path: str) -> None:
+    logits = torch.randn(3, 2000).index_fill(1, torch.tensor([0, 700]), -math.inf).requires_grad_()
+    table, index = UniformTable(2000, (0, 700)), torch.zeros(3, 1, dtype=torch.int64)
+    target = SoftTarget(index + 7, torch.full((3, 1), 0.9).double(), (Rows(table, index, torch.full((3, 1), 0.1)),))
+    losses(logits, Job(target, index[:, 0] + 7)).smoothed.sum().backward()
+    assert logits.grad is not None
+    assert logits.grad[:, [0, 700]].eq(0).all()
+
+
 @pytest.mark.parametrize("count", [6, 40])
 @pytest.mark.parametrize("dtype", [torch.float32, torch.float64, torch.bfloat16], ids=str)
 def test_a_row_that_a_target_has_several_times(path: str, count: int, dtype: torch.dtype) -> None:

@@ -15,7 +15,7 @@ from seqsmooth.ops.native import ngrams as native_ngrams
 from seqsmooth.rewards import Bleu, Cider, DocumentFrequencies
 
 pytestmark = pytest.mark.skipif(native.library() is None, reason=f"no native library, because {native.absence()}")
-WORDS = [0, 1, 2, 3, native_ngrams.LARGE - 1, native_ngrams.LARGE, 2**32 - 1, 2**32, 2**63 - 2]
+WORDS = [0, 1, 2, 3, native_ngrams.LARGE - 1, native_ngrams.LARGE, 2**32 - 1, 2**32, 2**63 - 2, 2**63 - 1]
 """On both sides of each bound that the C knows."""
 
 
@@ -102,6 +102,49 @@ def test_moved_document_frequencies_are_those_that_count():
         setattr(first, name, buffer)
     torch.testing.assert_close(first(ids, references), second(ids, references))
     assert not torch.equal(scores, first(ids, references))
+
+
+def test_what_was_changed_in_place_counts() -> None:
+    reward = Cider(DocumentFrequencies.build([[[4, 5, 6]], [[6, 4]], [[4, 5]]]))
+    ids, references = torch.tensor([[[4, 5, 6]]]), torch.tensor([[[4, 5, 6, 9], [6, 4, 4, 5]]])
+    before = reward(ids, references)
+    reward.get_buffer("counts_1")[:-1] = 1
+    after = reward(ids, references)
+    torch.testing.assert_close(after, plain(reward, ids, references))
+    assert not torch.equal(before, after)
+
+
+def test_frequencies_of_other_types_and_layouts() -> None:
+    whole = DocumentFrequencies.build([[[4, 5, 6]], [[6, 4]], [[4, 5]]])
+    ids, references = torch.tensor([[[4, 5, 6]]]), torch.tensor([[[4, 5, 6, 9], [6, 4, 4, 5]]])
+    expected = Cider(whole)(ids, references)
+    for changed in (
+        replace(whole, counts=tuple(count.long() for count in whole.counts)),
+        replace(whole, counts=tuple(count.to(torch.uint8) for count in whole.counts)),
+        replace(whole, keys=tuple(torch.stack([key, key], 1)[:, 0] for key in whole.keys)),
+    ):
+        torch.testing.assert_close(Cider(changed)(ids, references), expected, rtol=0, atol=0)
+
+
+def test_another_default_device() -> None:
+    reward = Cider(DocumentFrequencies.build([[[4, 5, 6]], [[6, 4]], [[4, 5]]]))
+    ids = torch.tensor([[[4, 5, 6]]])
+    torch.set_default_device("meta")
+    try:
+        score = reward(ids, ids)
+    finally:
+        torch.set_default_device(None)
+    torch.testing.assert_close(score, plain(reward, ids, ids))
+
+
+def test_many_references() -> None:
+    """Matches need no number for each n-gram and reference; CIDEr-D does, and leaves very many to plain torch."""
+    generator = torch.Generator().manual_seed(0)
+    candidates, references = (torch.randint(500, (1, count, 20), generator=generator) for count in (2, 3000))
+    assert native_ngrams.fit(candidates, references, 4)
+    assert not native_ngrams.fit(candidates, references, 4, apart=True)
+    expected = plain(lambda *both: ngrams.matches(*both, 4), candidates, references)
+    assert torch.equal(ngrams.matches(candidates, references, 4), expected)
 
 
 def test_document_frequencies_that_do_not_agree_are_refused_before_c_reads_them():

@@ -22,7 +22,9 @@ def compact(
     kept = tokens >= 0 if mask is None else mask
     for token in dropped:
         kept = kept & (tokens != token)
-    if checks.visible(kept) and bool((kept[..., 1:] <= kept[..., :-1]).all()):  # nothing has to move
+    if (
+        not dispatch.is_followed() and checks.visible(kept) and bool((kept[..., 1:] <= kept[..., :-1]).all())
+    ):  # nothing has to move
         return tokens.masked_fill(~kept, -1)
     order = (~kept).to(torch.int8).argsort(dim=-1, stable=True)
     return torch.where(kept, tokens, -1).gather(-1, order)

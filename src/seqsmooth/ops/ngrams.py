@@ -3,6 +3,8 @@
 Sequences are int64, right-padded, and a negative id means "no token". Nothing is hashed or packed: two n-grams are the
 same where all their tokens are, so the counts are exact for any vocabulary, and every shape is known beforehand. The
 price is one T x S matrix of booleans for each pair of sequences.
+
+`matches` counts in C on a CPU, where the native library is.
 """
 
 from __future__ import annotations

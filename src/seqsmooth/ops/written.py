@@ -14,8 +14,8 @@ from seqsmooth.ops.soft_target import Rows, SoftTarget
 from seqsmooth.ops.tables import DenseTable, RowTable, SetTable, SparseTable, UniformTable
 
 STORED_TYPES = (torch.float32, torch.float64, torch.bfloat16, torch.float16)
-MOST_ELEMENTS = 2**23
-"""Numbers of computed rows in memory at once: 32 MiB of fp32."""
+MOST_ELEMENTS = 2**21
+"""Numbers of computed rows in memory at once: 8 MiB of fp32, and as much while they are computed."""
 
 
 def parts_in_memory(

@@ -72,7 +72,7 @@ class Cider(nn.Module):
             self.register_buffer(f"keys_{n + 1}", document_frequencies.keys[n], persistent=False)
             self.register_buffer(f"counts_{n + 1}", document_frequencies.counts[n], persistent=False)
         self.register_buffer("table", None, persistent=False)
-        self._documents: native_ngrams.Documents | None = None
+        self._documents: tuple[list[tuple[Tensor, int]], native_ngrams.Documents] | None = None
         self._rarest = math.log(self.documents) ** 2  # the squared weight of an n-gram that no document contains
         self._fusable = dtype == torch.float32 and order <= ngrams.FUSED and fits_hash_table(document_frequencies.keys)
         if self._fusable and dispatch.path() == "triton":
@@ -93,7 +93,7 @@ class Cider(nn.Module):
 
             if fit(candidates, references):
                 return cider.cider(candidates, references, self._hash_table(), self._rarest, self.order, self.sigma)
-        if native_ngrams.fit(candidates, references, self.order):
+        if native_ngrams.fit(candidates, references, self.order, apart=True):
             return native_ngrams.cider(candidates, references, self._sorted(), self.sigma).to(self.dtype)
         return ngrams.in_portions(self._score, candidates, references)
 
@@ -135,7 +135,9 @@ class Cider(nn.Module):
 
     def _trie(self) -> tuple[list[Tensor], list[Tensor]]:
         orders = range(1, self.order + 1)
-        return [self.get_buffer(f"keys_{n}") for n in orders], [self.get_buffer(f"counts_{n}") for n in orders]
+        buffers = self._buffers  # `get_buffer` takes longer than a small batch
+        found = [[buffers[f"{name}_{n}"] for n in orders] for name in ("keys", "counts")]
+        return [each for each in found[0] if each is not None], [each for each in found[1] if each is not None]
 
     def _hash_table(self) -> Tensor:
         if self.table is None:
@@ -143,14 +145,18 @@ class Cider(nn.Module):
         return self.table
 
     def _sorted(self) -> native_ngrams.Documents:
-        if self._documents is None or self._documents.keys[0] is not self._buffers["keys_1"]:
-            keys, counts = map(tuple, self._trie())
+        keys, counts = self._trie()
+        # Versions tell what was written in place; tensors of inference have none.
+        state = [(each, 0 if each.is_inference() else each._version) for each in (*keys, *counts)]
+        known = self._documents
+        pairs = [] if known is None else zip(known[0], state, strict=True)
+        if known is None or any(before[0] is not now[0] or before[1] != now[1] for before, now in pairs):
             whole = agree(self.documents, keys, counts)  # C would read anywhere
             checks.must(whole, "document_frequencies", "as `build` and `load` make them", "of parts that do not agree")
             most = max(int(count.max()) for count in counts)
-            squares = weigh(torch.arange(most + 1), self.documents, torch.float64)
-            self._documents = native_ngrams.Documents.of(keys, counts, squares)
-        return self._documents
+            squares = weigh(torch.arange(most + 1, device=keys[0].device), self.documents, torch.float64)
+            self._documents = known = state, native_ngrams.Documents.of(keys, counts, squares)
+        return known[1]
 
     def extra_repr(self) -> str:
         """List the arguments."""

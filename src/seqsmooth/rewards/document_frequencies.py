@@ -129,13 +129,14 @@ def agree(
     """Whether these are a trie: keys in order, with first words that are there, and no count beyond all documents."""
     before = None
     for key, count in zip(keys, counts, strict=True):
-        if key.shape != count.shape or key[-1] != LAST or count[-1] != 0 or not bool((key[1:] > key[:-1]).all()):
+        if key.shape != count.shape or key[-1] != LAST or count[-1] != 0 or int(key[0]) < 0:
             return False
-        if not (int(key[0]) >= 0 and int(count.min()) >= 0 and int(count.max()) <= documents):
+        listed = key[:-1]  # the greatest of which may be `LAST`, too
+        if not bool((listed[1:] > listed[:-1]).all()) or int(count.min()) < 0 or int(count.max()) > documents:
             return False
-        if before is not None and len(key) > 1 and int(key[-2]) // len(keys[0]) >= before:
+        if before is not None and len(listed) and int(listed[-1]) // len(keys[0]) >= before:
             return False
-        before = len(key) - 1
+        before = len(listed)
     return True
 
 

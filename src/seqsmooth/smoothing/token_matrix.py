@@ -27,10 +27,15 @@ TopTail = Literal["renormalise", "zero"]
 TokenMatrix = DenseTable | SparseTable | SimilarityTable
 """One row a token."""
 STORED_VOCABULARY = 20_000
-"""Up to this many tokens the V x V table is kept (1.6 GB of fp32 at the limit); beyond, rows are made when needed."""
+"""Up to this many tokens the V x V table is kept; beyond, rows are made when needed.
+
+At the limit it takes 1.6 GB of fp32, and a sixteenth more where tokens are drawn from its rows.
+"""
 STORED_BYTES = 4 * STORED_VOCABULARY**2
 """How much the rows of tokens that were met may take beyond that, on a CPU."""
 CHUNK_ROWS = 1024
+DRAWN_ELEMENTS = 2**21
+"""Numbers that are in memory at once on a CPU, where tokens are drawn: 8 MiB of fp32."""
 QUIET_SECONDS = 2.0
 """How long a table may take before the log says how far it is, and between two lines that do."""
 
@@ -290,19 +295,24 @@ def draw_from(
     dtype: torch.dtype,
     generator: Generator | None,
 ) -> Tensor:  # (n, count)
-    """Draws from the rows of tokens, of which few are in full at once."""
-    at_once = rows_at_once(matrix.size, tokens.device)
+    """Draws from the rows of tokens, of which few are in full at once, or few cumulative sums where these suffice."""
+    table, sums = kept.table, kept.sums
+    numbers = matrix.size if sums is None else 2 * sums.shape[1]  # of a row in memory: sums are in double precision
+    at_once = (
+        max(1, DRAWN_ELEMENTS // numbers) if tokens.device.type == "cpu" else rows_at_once(matrix.size, tokens.device)
+    )
     drawn = [tokens.new_empty(0, count)]
     for start in range(0, tokens.shape[0], at_once):
-        some, place = tokens[start : start + at_once], None
+        every = some = tokens[start : start + at_once]
+        place = None
         if checks.visible(some):
             some, place = torch.unique(some, return_inverse=True)
-        if kept.table is not None and kept.sums is not None:
-            each = cumulate(kept.sums[some])
-            each, every = (each, some) if place is None else (each[place], some[place])
-            drawn.append(draw_pieces(in_pieces(kept.table), each, every, count, generator))
+        if table is None or sums is None:
+            drawn.append(categorical(_rows_of(kept, matrix, some, dtype), count, generator, place))
             continue
-        drawn.append(categorical(_rows_of(kept, matrix, some, dtype), count, generator, place))
+        each = cumulate(sums[some])
+        each = each if place is None else each[place]
+        drawn.append(draw_pieces(in_pieces(table), each, every, count, generator))
     return torch.cat(drawn)
 
 

@@ -20,7 +20,8 @@
 
 /* The n-grams of a length in documents, as `DocumentFrequencies` has them. */
 typedef struct {
-    const int64_t *keys;   /* (size,) ascending: the place of the first n-1 words times `words`, plus that of the last */
+    const int64_t *keys; /* (size,) ascending: the place of the first n-1 words times `words`, plus that of the last;
+                            after them one that is greater than all, which a search may read */
     const int32_t *counts; /* (size,) */
     const int64_t *starts; /* where the keys with each n-1 first words begin; for n = 1, or NULL, those from each id on */
     int64_t size;
@@ -58,7 +59,7 @@ typedef struct {
     int64_t word;
     int32_t parent;
     int32_t number; /* of the same n-gram in the documents; -1 if it is in none */
-    int32_t mine;   /* how often the candidate at hand has had it */
+    int32_t mine;   /* how often the sequence at hand has had it */
     int32_t most;   /* its count in the reference that has it most often */
     double square;  /* of its weight */
 } Node;
@@ -68,7 +69,7 @@ typedef struct {
     Place *places;
     uint64_t mask;
     Node *nodes;
-    int32_t *counts; /* (nodes, references) */
+    int32_t *counts; /* with documents: (nodes, references) */
     int32_t *found;  /* (sequences, their positions, order): the nodes */
     int32_t *orders; /* (order, nodes): those that are new, by order */
     int64_t new[MOST_ORDER];
@@ -88,7 +89,8 @@ static int64_t positions(const Ngrams *given) {
     return given->candidates * given->steps + given->references * given->their_steps;
 }
 
-static int32_t find_node(Memory *memory, int32_t parent, int64_t word, int64_t n, int64_t references, int64_t most) {
+static int32_t find_node(const Ngrams *given, Memory *memory, int32_t parent, int64_t word, int64_t n) {
+    const int64_t references = given->documents ? given->references : 0;
     uint64_t at = mixed((uint64_t)word ^ (uint64_t)(uint32_t)parent << 32) & memory->mask;
     for (;; at = (at + 1) & memory->mask) {
         Place *place = memory->places + at;
@@ -97,7 +99,7 @@ static int32_t find_node(Memory *memory, int32_t parent, int64_t word, int64_t n
             *place = (Place){word, parent, memory->first + node};
             memory->nodes[node] = (Node){.word = word, .parent = parent, .number = -1};
             memset(memory->counts + node * references, 0, (size_t)references * sizeof(int32_t));
-            memory->orders[n * most + memory->new[n]++] = node;
+            memory->orders[n * positions(given) * given->order + memory->new[n]++] = node;
             return node;
         }
         if (place->word == word && place->parent == parent) return place->node - memory->first;
@@ -106,14 +108,13 @@ static int32_t find_node(Memory *memory, int32_t parent, int64_t word, int64_t n
 
 /* The nodes of all n-grams of a sequence: `found` of its positions and orders, -1 where there is no n-gram. */
 static void read_sequence(const Ngrams *given, Memory *memory, const int64_t *ids, int64_t steps, int32_t *found) {
-    const int64_t most = positions(given) * given->order, order = given->order;
-    for (int64_t i = 0; i < steps; i++)
-        found[i * order] = ids[i] < 0 ? -1 : find_node(memory, ROOT, ids[i], 0, given->references, most);
+    const int64_t order = given->order;
+    for (int64_t i = 0; i < steps; i++) found[i * order] = ids[i] < 0 ? -1 : find_node(given, memory, ROOT, ids[i], 0);
     for (int64_t i = 0; i < steps; i++)
         for (int64_t n = 1; n < order; n++) {
             const int32_t parent = found[i * order + n - 1], word = i + n < steps ? found[(i + n) * order] : -1;
             const int none = parent < 0 || word < 0;
-            found[i * order + n] = none ? -1 : find_node(memory, parent, word, n, given->references, most);
+            found[i * order + n] = none ? -1 : find_node(given, memory, parent, word, n);
         }
 }
 
@@ -193,19 +194,29 @@ static int64_t length_of(const int64_t *ids, int64_t steps) {
     return length;
 }
 
-/* How often each reference has each n-gram, and the norms of their vectors. */
+/* Counts of one sequence start anew. */
+static void forget(Memory *memory, const int32_t *found, int64_t length) {
+    for (int64_t i = 0; i < length; i++)
+        if (found[i] >= 0) memory->nodes[found[i]].mine = 0;
+}
+
+/* How often the reference that has it most often has each n-gram; and with documents, how often each has it, and the
+ * norms of their vectors. */
 static void count_references(const Ngrams *given, Memory *memory) {
-    const int64_t order = given->order, count = given->references;
+    const int64_t order = given->order, count = given->references, length = given->their_steps * order;
     memset(memory->norms, 0, (size_t)(count * order) * sizeof(double));
     for (int64_t r = 0; r < count; r++) {
-        const int32_t *found = memory->found + r * given->their_steps * order;
-        for (int64_t i = 0; i < given->their_steps * order; i++) {
+        const int32_t *found = memory->found + r * length;
+        for (int64_t i = 0; i < length; i++) {
             if (found[i] < 0) continue;
             Node *node = memory->nodes + found[i];
-            const int32_t times = ++memory->counts[found[i] * count + r];
+            const int32_t times = ++node->mine;
             if (times > node->most) node->most = times;
+            if (!given->documents) continue;
+            memory->counts[found[i] * count + r] = times;
             memory->norms[r * order + i % order] += (2 * times - 1) * node->square; /* in the end times^2 */
         }
+        forget(memory, found, length);
     }
 }
 
@@ -254,8 +265,8 @@ static void match_candidate(const Ngrams *given, Memory *memory, const int32_t *
 }
 
 static void run_item(const Ngrams *given, Memory *memory, int64_t item) {
-    const int64_t order = given->order, theirs = given->references * given->their_steps, most = positions(given) * order;
-    if (memory->first > INT32_MAX - most) { /* start to count anew */
+    const int64_t order = given->order, theirs = given->references * given->their_steps;
+    if (memory->first > INT32_MAX - positions(given) * order) { /* start to count anew */
         memset(memory->places, 0, (memory->mask + 1) * sizeof(Place));
         memory->first = 1;
     }
@@ -279,8 +290,7 @@ static void run_item(const Ngrams *given, Memory *memory, int64_t item) {
         if (given->documents)
             score_candidate(given, memory, length_of(ids + l * given->steps, given->steps), found, given->scores + row);
         else match_candidate(given, memory, found, given->matches + row * order);
-        for (int64_t i = 0; i < given->steps * order; i++)
-            if (found[i] >= 0) memory->nodes[found[i]].mine = 0;
+        forget(memory, found, given->steps * order);
     }
     memory->first += (int32_t)memory->used;
 }
@@ -296,7 +306,7 @@ static void run_items(void *data) {
         .first = 1,
         .places = calloc(size, sizeof(Place)),
         .nodes = malloc((most + 1) * sizeof(Node)),
-        .counts = malloc((most * references + 1) * sizeof(int32_t)),
+        .counts = malloc((given->documents ? most * references : 0) * sizeof(int32_t) + 1),
         .found = malloc((most + 1) * sizeof(int32_t)),
         .orders = malloc((most * (size_t)given->order + 1) * sizeof(int32_t)),
         .norms = malloc((references * MOST_ORDER + 1) * sizeof(double)),

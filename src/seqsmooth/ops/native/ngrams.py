@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ctypes
 import itertools
+from collections.abc import Sequence
 from ctypes import c_double, c_int64, c_void_p
 from dataclasses import dataclass
 
@@ -19,6 +20,8 @@ MOST_ORDER = 8
 """The longest n-grams."""
 MOST = 2**30
 """N-grams of one item."""
+MOST_COUNTS = 2**24
+"""N-grams of one item times its references, each of which has a count of its own for CIDEr-D: 64 MiB a thread."""
 LARGE = 2**22
 """Ids from here on are searched for."""
 
@@ -65,28 +68,34 @@ class Documents:
     """The greatest id of a word."""
 
     @classmethod
-    def of(cls, keys: tuple[Tensor, ...], counts: tuple[Tensor, ...], squares: Tensor) -> Documents:
+    def of(cls, keys: Sequence[Tensor], counts: Sequence[Tensor], squares: Tensor) -> Documents:
         """Find where n-grams with the same first words begin."""
+        keys = tuple(key.to(torch.int64).contiguous() for key in keys)  # as C reads them
         ids = keys[0][:-1]
         greatest = int(ids[-1]) if len(ids) else -1
         starts: list[Tensor | None] = [None]
         if greatest < LARGE:
-            starts = [torch.searchsorted(ids, torch.arange(greatest + 2))]
+            starts = [torch.searchsorted(ids, torch.arange(greatest + 2, device=ids.device))]
         for before, key in itertools.pairwise(keys):
             each = torch.bincount(key[:-1] // len(keys[0]), minlength=len(before) - 1)
             starts.append(F.pad(each.cumsum(0), (1, 0)))
-        return cls(keys, counts, tuple(starts), squares, greatest)
+        return cls(
+            keys, tuple(count.to(torch.int32).contiguous() for count in counts), tuple(starts), squares, greatest
+        )
 
 
 def fit(
     candidates: Tensor,  # (B, L, T)
     references: Tensor,  # (B, R, S)
     order: int,
+    *,
+    apart: bool = False,
 ) -> bool:
-    """Whether C counts these n-grams."""
+    """Whether C counts these n-grams; `apart` if for each reference."""
     if order > MOST_ORDER or not uses_native(candidates, references, dtype=torch.int64):
         return False
-    return (candidates[:1].numel() + references[:1].numel()) * order < MOST
+    count = (candidates[:1].numel() + references[:1].numel()) * order
+    return count * references.shape[1] < MOST_COUNTS if apart else count < MOST
 
 
 def cider(

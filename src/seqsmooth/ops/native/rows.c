@@ -16,6 +16,7 @@
 #define BLOCK 64 /* numbers of 16 bits that are read at a time */
 #define LEAST_WORK 65536 /* logits for which another thread is worth its start */
 #define LEAST_MASS 1e-9 /* of a target, by which what it has on single tokens can be divided */
+#define MOST_EXCLUDED 64 /* tokens that backgrounds leave out, of which each tile is asked */
 #define BLOCKS 4 /* of rows for each thread, so that one that is held up takes fewer */
 
 static int is_kept(const Pass *pass, int64_t row) {
@@ -59,13 +60,24 @@ static int64_t collect(const Pass *pass, int64_t row, Read *reads) {
             else reads[count++] = (Read){part, index, weight};
         }
     }
-    return count;
+    int64_t left = 0;
+    for (int64_t k = 0; k < count; k++) /* what cancels is not read */
+        if (reads[k].weight != 0) reads[left++] = reads[k];
+    return left;
 }
 
 /* How many rows `collect` may find. */
 static size_t most_reads(const Pass *pass) {
     size_t count = 0;
     for (int64_t p = 0; p < pass->parts; p++) count += (size_t)pass->part[p].count;
+    return count;
+}
+
+/* How many tokens backgrounds leave out. */
+static int64_t excluded(const Pass *pass) {
+    int64_t count = 0;
+    for (int64_t p = 0; p < pass->parts; p++)
+        if (pass->part[p].kind == PART_UNIFORM) count += pass->part[p].length;
     return count;
 }
 

@@ -91,7 +91,7 @@ static NAMED(Dense) NAMED(dense)(const Pass *pass, int64_t row, Read *reads, REA
     return (NAMED(Dense)){memory, 1};
 }
 
-/* A slot or an entry of a list: its share of <q, z'>; it counts in the gradient by `NAMED(subtract)`. */
+/* A slot or an entry of a list: its share of <q, z'>; in the gradient it is taken off. */
 static double NAMED(share)(const REAL *z, REAL best, int64_t token, double weight) {
     return weight == 0 ? 0 : weight * (double)(z[token] - best);
 }
@@ -271,17 +271,18 @@ static void NAMED(one_row)(const Pass *pass, int64_t row, Read *reads, REAL *mem
     case 2: SLOPE(into, start, count, 1, 0); break;                                                                    \
     default: SLOPE(into, start, count, 1, 1);                                                                          \
     }
-#define EACH_CHANGE(DO)                                                                                                \
+/* What tokens that a background leaves out were given with the others, they get back. */
+#define GIVE_BACK(into, start, end)                                                                                    \
     for (int64_t p = 0; spread && p < pass->parts; p++)                                                                \
         if (pass->part[p].kind == PART_UNIFORM)                                                                        \
             for (int64_t k = 0; k < pass->part[p].length; k++)                                                         \
-                DO(pass->part[p].ids[k], -even_share(pass->part + p, row));                                            \
-    EACH_SLOT(DO)
+                if (pass->part[p].ids[k] >= (start) && pass->part[p].ids[k] < (end))                                   \
+                    (into)[pass->part[p].ids[k] - (start)] += (REAL)(factor * even_share(pass->part + p, row));
 #if SAME
-    if (pass->past && bonus == 0 && fabs(mass) > LEAST_MASS) { /* tile by tile, which stay in the first cache */
+    if (pass->past && bonus == 0 && fabs(mass) > LEAST_MASS && excluded(pass) <= MOST_EXCLUDED) { /* tile by tile, which stay in the first cache */
         const double unit = sums.powers / mass; /* the power whose slope is `factor` */
 #define TAKE(token, weight) powers[token] -= (REAL)(unit * (weight))
-        EACH_CHANGE(TAKE)
+        EACH_SLOT(TAKE)
 #undef TAKE
         const int64_t line = 64 / (int64_t)sizeof(REAL), lead = (int64_t)((uintptr_t)gradient / sizeof(REAL)) % line;
         REAL tile[TILE];
@@ -289,6 +290,7 @@ static void NAMED(one_row)(const Pass *pass, int64_t row, Read *reads, REAL *mem
             end = (start + lead + TILE) / line * line - lead; /* the next begins with a line of the cache */
             if (end > size) end = size;
             SLOPES(tile, start, end - start)
+            GIVE_BACK(tile, start, end)
             write_past((char *)(gradient + start), (const char *)tile, (size_t)(end - start) * sizeof *tile);
         }
         return;
@@ -296,8 +298,9 @@ static void NAMED(one_row)(const Pass *pass, int64_t row, Read *reads, REAL *mem
 #endif
     REAL *slope = SAME && !pass->past ? (REAL *)gradient : powers;
     SLOPES(slope, 0, size)
+    GIVE_BACK(slope, 0, size)
 #define SUBTRACT(token, weight) slope[token] -= (REAL)(factor * (weight))
-    EACH_CHANGE(SUBTRACT)
+    EACH_SLOT(SUBTRACT)
 #undef SUBTRACT
 #if SAME
     if (pass->past) write_past((char *)gradient, (const char *)slope, (size_t)size * sizeof *gradient);
@@ -306,7 +309,7 @@ static void NAMED(one_row)(const Pass *pass, int64_t row, Read *reads, REAL *mem
 #endif
 }
 
-#undef EACH_CHANGE
+#undef GIVE_BACK
 #undef SLOPES
 #undef SLOPE
 #undef EACH_SLOT
