@@ -13,6 +13,7 @@ from benchmarks.clock import Clock, clock_of
 from benchmarks.harness import Contest, Part, Say, describe_failure
 from benchmarks.records import TimingReport
 from benchmarks.shapes import DTYPES, chosen_shapes
+from seqsmooth.memory import keep_memory
 from seqsmooth.ops import checks
 
 DONE = "done"
@@ -95,6 +96,8 @@ def run(benchmark: str, settings: Settings, say: Say | None = None) -> TimingRep
     clock = settings.clock()
     say = progress() if say is None else say
     deadline = time.monotonic() + settings.seconds
+    if settings.kind == "cpu":  # or else times depend on what malloc happens to give back between two calls
+        keep_memory()
     parts = _parts(benchmark, settings)
     say("measuring the machine")
     ways = settings.paths_of_ours()

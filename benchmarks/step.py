@@ -15,7 +15,6 @@ from benchmarks.harness import Call, Contest, Contestant, Part, again
 from benchmarks.paths import along, named
 from benchmarks.records import TimingTable
 from seqsmooth import rewards
-from seqsmooth.memory import keep_memory
 from seqsmooth.models import Model, RNNsearch, ShowTell, TopDown
 from seqsmooth.ops import checks
 from seqsmooth.packages import is_installed
@@ -101,7 +100,6 @@ def table(model: ModelName, precision: Precision, contest: Contest, size: Size |
     device, peer, base = contest.clock.device, None, str(BASE)
     everyone = list(contestants(model, precision, device, size))
     if contest.paths:
-        keep_memory()  # as `seqsmooth train` does; whatever is compared with it shares its memory
         size = ON_CPU[model] if size is None else size
         everyone = list(contestants(model, precision, device, size, (*OBJECTIVES, *OWN)))
         peer, base = PLAIN, named(BASE, contest.paths[0])

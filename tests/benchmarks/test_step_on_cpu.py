@@ -18,7 +18,6 @@ CPU = torch.device("cpu")
 @pytest.mark.parametrize("model", step.ON_CPU)
 def test_every_step_learns(model: step.ModelName, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(step, "is_installed", lambda package: False)
-    monkeypatch.setattr(step, "keep_memory", lambda: True)  # not for all other tests
     contest = Contest(Clock(CPU), 1e-9, paths=("torch",), threads=1)
     made = step.table(model, "fp32", contest, TINY)
     names = [f"{name} (torch)" for name in (*step.OBJECTIVES, *step.OWN)]
