@@ -81,14 +81,31 @@ def test_the_value_of_one_set_is_no_quote_with_the_interval_of_another(tmp_path:
     assert stale("Tok: +0.70 [-0.20, +1.60]", rows(tmp_path)) == []
 
 
+def promises() -> list[str]:
+    """The results on GPUs and on CPUs of the page of benchmarks, as it has them one after the other."""
+    return (ROOT / "docs/benchmarks.md").read_text(encoding="utf-8").split("<!-- CPU results: begin")
+
+
 def test_the_page_of_speed_tells_how_many_promises_are_held() -> None:
-    told = (ROOT / "docs/benchmarks.md").read_text(encoding="utf-8")
+    told, _ = promises()
     found = re.search(r"^(\d+) held, (\d+) not held, (\d+) not measured\.$", told, re.MULTILINE)
     assert found is not None
     held, missed, unmeasured = map(int, found.groups())
     verdict = ("all are held", "one is not held", "two are not held", "three are not held")[missed]
     page = (ROOT / "docs/speed.md").read_text(encoding="utf-8")
     assert f"[{held + missed + unmeasured} promises](benchmarks.md#the-promises-one-by-one) {verdict}" in page
+
+
+def test_the_page_of_speed_tells_how_many_promises_of_a_cpu_are_held() -> None:
+    _, told = promises()
+    found = re.search(r"^(\d+) held, (\d+) not held, (\d+) not measured\.$", told, re.MULTILINE)
+    assert found is not None
+    held, missed, unmeasured = map(int, found.groups())
+    assert not unmeasured
+    told = (
+        f"On a CPU {held} of the [{held + missed} promises](benchmarks.md#the-promises-for-a-cpu-one-by-one) are held."
+    )
+    assert told in prose(ROOT / "docs/speed.md")
 
 
 PROMISE = re.compile(r"^\| [^|]+ \| [<>]= ([\d.e-]+)[^|]*\| ([\d.e-]+)[^|]*\| held \|$", re.MULTILINE)
@@ -102,7 +119,7 @@ def tight(table: str) -> list[float]:
 
 
 def test_the_page_of_speed_names_the_promises_that_are_tight() -> None:
-    measured = tight((ROOT / "docs/benchmarks.md").read_text(encoding="utf-8"))
+    measured = tight(promises()[0])
     page = prose(ROOT / "docs/speed.md")
     assert f"but {NUMBERS[len(measured)]} have less than 1 % to spare" in page
     assert [value for value in measured if f"{value:.3f}" not in page] == []
