@@ -87,6 +87,13 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
                 item.add_marker(pytest.mark.skip(reason=f"needs {package}: pip install 'seqsmooth[dev]'"))
 
 
+@pytest.fixture(autouse=True)
+def memory_as_it_was(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Benchmarks keep freed memory; other tests in this process ask what is given back."""
+    if request.path.parent.name == "benchmarks":
+        monkeypatch.setattr("benchmarks.run.keep_memory", lambda: True)
+
+
 @pytest.fixture
 def kernels(monkeypatch: pytest.MonkeyPatch) -> torch.device:
     """Make the kernels run, and say where: on the GPU, or on the CPU in Triton's interpreter."""
