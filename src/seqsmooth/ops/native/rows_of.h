@@ -279,7 +279,8 @@ static void NAMED(one_row)(const Pass *pass, int64_t row, Read *reads, REAL *mem
                 if (pass->part[p].ids[k] >= (start) && pass->part[p].ids[k] < (end))                                   \
                     (into)[pass->part[p].ids[k] - (start)] += (REAL)(factor * even_share(pass->part + p, row));
 #if SAME
-    if (pass->past && bonus == 0 && fabs(mass) > LEAST_MASS && excluded(pass) <= MOST_EXCLUDED) { /* tile by tile, which stay in the first cache */
+    if (pass->past && bonus == 0 && fabs(mass) > LEAST_MASS && excluded(pass) <= MOST_EXCLUDED) {
+        /* tile by tile, which stay in the first cache */
         const double unit = sums.powers / mass; /* the power whose slope is `factor` */
 #define TAKE(token, weight) powers[token] -= (REAL)(unit * (weight))
         EACH_SLOT(TAKE)
